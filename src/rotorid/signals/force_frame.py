@@ -56,8 +56,12 @@ def is_force_in_world_frame(flight: Flight, flying: Intervals) -> bool:
     return bool(size > _EXCITED and errors[0] < _BETTER * min(errors[1], size))
 
 
-def with_body_force(flight: Flight, flying: Intervals) -> tuple[Flight, bool]:
-    """The flight with its specific force in the body frame, and whether it had to be turned there. flying: see above."""
+def with_body_force(flight: Flight, flying: Intervals | None = None) -> tuple[Flight, bool]:
+    """The flight with its specific force in the body frame, and whether it had to be turned there.
+
+    flying: see above; None: the whole flight, where parts may be too gentle.
+    """
+    flying = [(flight.start, flight.end)] if flying is None else flying
     if not is_force_in_world_frame(flight, flying):
         return flight, False
     f, q = flight["specific_force"], flight["attitude"]

@@ -302,7 +302,7 @@ def _first_estimation(
     of both.
     """
     place = problem.coordinates.slices.get(TIME_CONSTANT)
-    z = np.zeros(problem.free_size)
+    z, sigma = np.zeros(problem.free_size), noise
     if place is not None:
         subset = problem.data.subsample(_FEW)
         few = dataclasses.replace(problem, data=subset)
@@ -317,11 +317,9 @@ def _first_estimation(
                 problem_of_few, priors, sigma, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
             )
 
-        least = noise
-
         def rank(estimation: Estimation) -> tuple[bool, float]:
             is_contradicted = bool(np.abs(estimation.z[place]).max() > _CONTRADICTED)
-            return is_contradicted, _negative_log_likelihood(estimation, least)
+            return is_contradicted, _negative_log_likelihood(estimation, noise)
 
         minima = _distinct_minima(few, place, starts, noise, loss)
         best = min((estimate(few, start, noise) for start in minima), key=rank)
@@ -331,8 +329,8 @@ def _first_estimation(
         if len(subset.start) == len(problem.data.start):
             return best.problem, best
         problem = dataclasses.replace(best.problem, data=problem.data)
-        z, noise = best.z, best.sigma
-    return problem, estimate_parameters(problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
+        z, sigma = best.z, best.sigma
+    return problem, estimate_parameters(problem, priors, sigma, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
 
 
 def _distinct_minima(
@@ -387,10 +385,8 @@ def _lag_of(problem: EstimationProblem) -> str:
 
 def _negative_log_likelihood(estimation: Estimation, least: Float[np.ndarray, " compared"]) -> float:
     """Mean over rows. least: lower bound of the noise; where the noise is there, the residuals tell two fits apart."""
-    problem, weight = estimation.problem, estimation.weight
-    prediction = problem.predict(estimation.x, estimation.z, estimation.sigma)
-    counts = np.maximum(weight @ prediction.weight.sum(axis=1), 1e-300)
-    squares = np.where(estimation.sigma <= least, weight @ prediction.squared_residuals / counts, 1.0)
+    prediction = estimation.problem.predict(estimation.x, estimation.z, estimation.sigma)
+    squares = np.where(estimation.sigma <= least, prediction.mean_squares(estimation.weight), 1.0)
     return float(np.sum(np.log(estimation.sigma) + 0.5 * squares) + _prior_cost(estimation))
 
 

@@ -146,8 +146,7 @@ def states_with_process_noise(
     shooting = problem.shooting
     K = predictor_gain(problem, problem.data, noise, _LARGE)
     prediction = dataclasses.replace(problem, K=K).predict(problem.data.x, z, noise)
-    counts = np.maximum(weight @ prediction.weight.sum(axis=1), 1e-300)
-    following = np.maximum(np.sqrt(weight @ prediction.squared_residuals / counts), 1.0) * noise
+    following = np.maximum(np.sqrt(prediction.mean_squares(weight)), 1.0) * noise
     slices = output_slices(shooting.system, shooting.compared)
     return tuple(
         name

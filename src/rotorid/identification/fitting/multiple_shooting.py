@@ -259,6 +259,11 @@ class WindowPrediction(NamedTuple):
         with np.errstate(over="ignore"):
             return np.sum(self.residuals**2, axis=1)
 
+    def mean_squares(self, weight: Float[np.ndarray, " w"]) -> Float[np.ndarray, " compared"]:
+        """Mean squared residual of each compared output, over all windows. weight: of each window."""
+        counts = np.maximum(weight @ self.weight.sum(axis=1), 1e-300)
+        return weight @ self.squared_residuals / counts
+
     @property
     def cost(self) -> Float[np.ndarray, " w"]:
         """Sum of all squares of each window; inf for one that diverges."""

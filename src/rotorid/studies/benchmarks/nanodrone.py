@@ -111,7 +111,7 @@ def read_nanodrone(path: Path) -> Flight:
     Raises LogError, LogFormatError or SignalError.
     """
     flight = read(path, MAPPING)
-    flight, _ = with_body_force(flight, [(flight.start, flight.end)])
+    flight, _ = with_body_force(flight)
     speed = flight["rotor_speed"]
     is_good = ~spikes(speed.times, speed.values).any(axis=1)
     return flight.with_signals(

@@ -182,7 +182,7 @@ def prediction_windows(
     none = [None] * len(flights)
     flights_with_windows, left_out, last = [], [], None
     for flight, part, mass in zip(flights, spans or none, masses or none, strict=True):
-        flight, _ = with_body_force(flight, [(flight.start, flight.end)])
+        flight, _ = with_body_force(flight)
         flight = with_rotor_input(flight, model, part)
         try:
             flights_with_windows.append(make_validation_flight(flight, horizons, part, _EVERY, mass))

@@ -237,7 +237,7 @@ def prepare_flights(
     used_parts = [time_off_ground(f, time_in_air(f), height) for f in flights] if parts is None else parts
     prepared = []
     for logged, with_commands, flight_parts in zip(flights, commanded, used_parts, strict=True):
-        flight, is_turned = with_body_force(logged, [(logged.start, logged.end)])  # parts may be too gentle
+        flight, is_turned = with_body_force(logged)
         if is_turned:
             with_commands = with_commands.with_signals(flight["specific_force"])
         if available.rotors == "rotor_command":

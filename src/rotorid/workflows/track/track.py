@@ -159,7 +159,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     Raises:
         LogError, AirframeError, ExcitationError: the flight or the airframe lacks what the System needs.
     """
-    flight, is_turned = with_body_force(with_reconstructed_commands(flight), [(flight.start, flight.end)])
+    flight, is_turned = with_body_force(with_reconstructed_commands(flight))
     if "thrust" in system.inputs:
         flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
     samples = prepare_samples(flight, system, whole=flight.format == "simulation")

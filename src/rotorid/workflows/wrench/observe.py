@@ -102,7 +102,7 @@ def with_rotors(flight: Flight, airframe: Airframe) -> Flight:
     Raises:
         AirframeError: thrusts are needed and the rotors give no torque about each axis.
     """
-    flight, _ = with_body_force(with_reconstructed_commands(flight), [(flight.start, flight.end)])
+    flight, _ = with_body_force(with_reconstructed_commands(flight))
     return with_commanded_thrusts(flight, airframe)
 
 
