@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.signals.series import Intervals
 from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.identify.checks.registry import run_checks
-from rotorid.workflows.identify.checks.rotor_geometry import lever_arms
+from rotorid.workflows.identify.checks.rotor_geometry import geometry_errors, lever_arms
 from rotorid.workflows.identify.checks.thrust_loss import share_lost, thrust_loss
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.preparation import (
@@ -236,3 +237,19 @@ def test_real_flights_pass(flights: Path) -> None:
     for name, log in (("px4-sih-quad", "px4_sih/dev.tlog"), ("crazyflie-2.1", "crazyflie_arpl/log15")):
         real, vehicle = read(flights / log), load_airframe(name)
         assert check([real], vehicle) == []
+
+
+def test_short_parts_of_real_flights_are_not_called_wrong_but_exchanged_rotors_are(flights: Path) -> None:
+    """Also parts with a landing, or with hardly any rotation."""
+    airframe = load_airframe("crazyflie-2.1")
+    for name in ("log10", "log15", "log16"):
+        flight = read(flights / "crazyflie_arpl" / name)
+        for start in np.arange(flight.start + 6.0, flight.end - 6.0, 6.0):
+            part = prepare_flights([flight], airframe, [[(start, start + 6.0)]]).flights[0]
+            assert geometry_errors(part.torque_balance, airframe) == [], (name, start)
+    rows = prepare_flights([read(flights / "crazyflie_arpl" / "log15")], airframe).flights[0].torque_balance
+    for a, b in itertools.combinations(range(4), 2):
+        rotors = list(airframe.rotors)
+        rotors[a], rotors[b] = rotors[b], rotors[a]
+        (error,) = geometry_errors(rows, dataclasses.replace(airframe, rotors=tuple(rotors)))
+        assert error.startswith(f"rotors {a} and {b} are exchanged")

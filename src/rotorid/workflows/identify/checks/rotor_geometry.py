@@ -8,7 +8,8 @@ seem to have no effect.
 
 The common effect of all rotors is hardly excited near hover, so that the prior decides it: levers about a centre of mass add
 up to about zero. A sign is wrong where c_i is on the other side of 0 by many standard deviations and by a large share of its
-value.
+value. The standard deviation is the larger one of that of white residuals and that of the delete-one-block jackknife: residuals
+are autocorrelated, and a bump on the ground or a landing is no evidence, however large it is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rotorid.workflows.identify.preparation import TorqueBalance
 from rotorid.workflows.identify.request import FitRequest
 
 _ROWS: Final = 60
+_BLOCKS: Final = 10
 _SIGMAS: Final = 5.0
 _LARGE: Final = 0.25  # of the airframe's lever
 _VERBS: Final = ("rolls", "pitches", "yaws")
@@ -76,20 +78,28 @@ def lever_arms(
         return None
     thrust, rate = rows.thrust - rows.thrust.mean(axis=0), rows.rate - rows.rate.mean(axis=0)
     G = _torques(airframe)
+    blocks = np.array_split(np.arange(n), _BLOCKS)
     c, std = np.zeros((3, rotors)), np.zeros((3, rotors))
     for axis in range(3):
         x = np.column_stack([thrust, rate[:, axis], np.ones(n)])
         y, size = rows.torque[:, axis], max(float(np.abs(G[axis]).max()), 1e-12)
         spread, weight = max(float(np.std(y)), 1e-12), np.ones(n)
-        solution, P = np.zeros(rotors + 2), np.eye(rotors + 2)
+        solution, H, prior = np.zeros(rotors + 2), np.eye(rotors + 2), np.zeros(rotors + 2)
         for _ in range(4):  # Huber weights reduce the influence of outliers
             prior = np.append(np.full(rotors, (spread / size) ** 2), [0.0, 0.0])
-            P = np.linalg.inv((x * weight[:, None]).T @ x + np.diag(prior))
-            solution = P @ (x.T @ (weight * y))
+            H = (x * weight[:, None]).T @ x + np.diag(prior)
+            solution = np.linalg.solve(H, x.T @ (weight * y))
             residual = y - x @ solution
             spread = max(1.4826 * float(np.median(np.abs(residual - np.median(residual)))), 1e-9 * size)
             weight = np.minimum(1.0, 1.5 * spread / np.maximum(np.abs(residual), 1e-300))
-        c[axis], std[axis] = solution[:rotors], spread * np.sqrt(np.diag(P)[:rotors])
+        without = []
+        for block in blocks:
+            kept = np.where(np.isin(np.arange(n), block), 0.0, weight)
+            part = (x * kept[:, None]).T @ x + np.diag(prior)
+            without.append(np.linalg.lstsq(part, x.T @ (kept * y), rcond=None)[0])
+        white = spread**2 * np.diag(np.linalg.inv(H))
+        jackknife = (_BLOCKS - 1) / _BLOCKS * np.sum((np.array(without) - solution) ** 2, axis=0)
+        c[axis], std[axis] = solution[:rotors], np.sqrt(np.maximum(white, jackknife))[:rotors]
     return c, std
 
 
