@@ -152,7 +152,9 @@ def system_for(
     by_rotor = signal is not None and rotor_input != "thrust"
     rotors = signal.values.shape[1] if signal is not None and by_rotor else None
     rate = signal.rate if signal is not None else 0.0
-    log = {"command_period": 1.0 / rate if rate else None, "has_velocity": "velocity" in flight}
+    # two digits: logs at one nominal rate give one System, and so one compiled estimator
+    period = float(f"{1.0 / rate:.1e}") if rate else None
+    log = {"command_period": period, "has_velocity": "velocity" in flight}
     return entry.build(airframe, rotor_input, rotors=rotors, known_mass=known_mass, log=log)
 
 
