@@ -1,4 +1,4 @@
-"""Functions of time series: interpolation, integrals, intervals, windows, white noise, and the agreement of two series.
+"""Functions of time series: interpolation, filling, integrals, intervals, windows, white noise, and the agreement of two.
 
 The third difference of a sampled signal removes slow motion and keeps white noise, with 1 + 9 + 9 + 1 = 20 times its variance.
 The median absolute third difference is insensitive to steps and outliers:
@@ -26,6 +26,8 @@ Series = Float64[np.ndarray, " n"]
 Intervals = list[tuple[float, float]]
 """Start and end of each interval, s."""
 
+_FILLED_STEP = 1024
+
 
 def grid(start: float, end: float, step: float) -> Float64[np.ndarray, " n"]:
     """Times from start to end, `step` s apart."""
@@ -42,6 +44,21 @@ def interpolate_linear(
 ) -> Float64[np.ndarray, "n k"]:
     """Values at the times `at`, linear between samples and constant outside."""
     return np.stack([np.interp(at, times, column) for column in values.T], axis=1)
+
+
+def filled_length(count: int) -> int:
+    """The next power of two, above 1024 the next multiple of 1024."""
+    return (
+        1 << (count - 1).bit_length()
+        if 0 < count < _FILLED_STEP
+        else -(-count // _FILLED_STEP) * _FILLED_STEP
+    )
+
+
+def fill_rows(values: Shaped[np.ndarray, "n ..."]) -> Shaped[np.ndarray, "m ..."]:
+    """Repeat the last row up to `filled_length`, so that series of like length share a compiled function."""
+    missing = filled_length(len(values)) - len(values)
+    return np.concatenate([values, np.repeat(values[-1:], missing, axis=0)])
 
 
 def smooth(values: Shaped[np.ndarray, "n ..."], width: int) -> np.ndarray:

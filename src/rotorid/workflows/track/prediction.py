@@ -26,6 +26,7 @@ from jaxtyping import Bool, Float, Int
 from rotorid.estimators.base import Estimate
 from rotorid.numerics import integrators
 from rotorid.signals.samples import Samples
+from rotorid.signals.series import fill_rows
 
 HORIZON: Final = 1.0
 """h, s."""
@@ -69,10 +70,8 @@ def explained_shares(filter_: Any, estimates: Estimate, samples: Samples) -> dic
     outputs = filter_.joint.system.outputs
     held, is_held = _held(outputs, y[befores], mask[befores])
     state, value = np.asarray(estimates.state)[starts], np.asarray(estimates.value)[starts]
-    e, d = (
-        np.asarray(a)
-        for a in _differences(filter_, state, value, u[rows], dt[rows], y[ends], mask[ends], held)
-    )
+    columns = (state, value, u[rows], dt[rows], y[ends], mask[ends], held)
+    e, d = (np.asarray(a)[: len(starts)] for a in _differences(filter_, *map(fill_rows, columns)))
     shares = {}
     for name, place in outputs.tangent.items():
         used = is_held[:, place.start] & np.any(mask[ends][:, :, place.start], axis=1)

@@ -30,7 +30,7 @@ from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
-from rotorid.signals.series import measured_noise
+from rotorid.signals.series import fill_rows, measured_noise
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.prediction import ExplainedShare, explained_shares
@@ -404,8 +404,10 @@ def _derived(estimates: Estimate, filter_: Filter) -> dict[str, Quantity]:
     units = filter_.joint.system.derived_units
     if not units:
         return {}
-    rows = estimates.value, estimates.state, estimates.covariance
-    (values, stds, depends), prior_std = jax.tree.map(np.asarray, _derive(filter_, *rows))
+    count = len(estimates.value)
+    rows = (fill_rows(np.asarray(v)) for v in (estimates.value, estimates.state, estimates.covariance))
+    derived, prior_std = jax.tree.map(np.asarray, _derive(filter_, *rows))
+    values, stds, depends = (v[:count] for v in derived)
     informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
     return {
         name: Quantity(values[:, i], stds[:, i], unit, informed[:, i])

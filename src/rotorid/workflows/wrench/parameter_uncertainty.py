@@ -37,6 +37,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, inertia_matrix
 from rotorid.models.system import GRAVITY, Values
 from rotorid.signals.samples import Samples
+from rotorid.signals.series import fill_rows
 
 ACCELEROMETER_BIAS: Final = 0.2
 """Standard deviation of the bias of a calibrated accelerometer, m/s^2."""
@@ -152,11 +153,12 @@ def parameter_errors(
         causes.append((_FLAPPING, 0, FLAPPING))
         if "drag" not in stds and system.parameter("drag").values[0] == 0.0:
             causes.append(("drag", 0, _DRAG_PER_MASS * system.parameter("mass").values[0]))
-    rows = (samples.u, samples.dt, jnp.asarray(state), jnp.asarray(wrench))
+    rows = (fill_rows(np.asarray(v)) for v in (samples.u, samples.dt, state, wrench))
     errors = _errors(
-        system, tuple(causes), uses_accelerometer, *rows, jnp.asarray(gain, dtype=samples.dt.dtype)
+        system, tuple(causes), uses_accelerometer, *rows, np.asarray(gain, dtype=samples.dt.dtype)
     )
-    return ParameterErrors(tuple(_named(system, name, k) for name, k, _ in causes), np.asarray(errors))
+    names = tuple(_named(system, name, k) for name, k, _ in causes)
+    return ParameterErrors(names, np.asarray(errors)[: len(state)])
 
 
 def _named(system: RigidMultirotor, name: str, k: int) -> str:
