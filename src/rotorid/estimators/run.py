@@ -54,7 +54,7 @@ def run(
         return _run(estimator, samples, key)
     batch = jax.tree.map(lambda leaf: np.asarray(leaf)[None], samples)
     estimate = compiled.run(estimator, batch, tunings=False, workers=1)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), estimate)
+    return jax.tree.map(lambda leaf: jax.device_put(leaf[0]), estimate)
 
 
 def run_many(
@@ -96,7 +96,7 @@ def run_many(
     example = _row(estimator, 0) if tunings else estimator
     compiled = compiled_form(example, _row(_row(samples, 0), 0), 1 if count == 1 else LANES, engine)
     if compiled is not None:
-        return jax.tree.map(jnp.asarray, compiled.run(estimator, samples, tunings=tunings, workers=workers))
+        return jax.device_put(compiled.run(estimator, samples, tunings=tunings, workers=workers))
     return _in_threads(estimator, samples, keys, tunings, workers)
 
 
@@ -129,7 +129,12 @@ def _in_threads(
 
 
 def _row(tree, k: int):
-    return jax.tree.map(lambda leaf: leaf[k] if isinstance(leaf, jax.Array | np.ndarray) else leaf, tree)
+    def row(leaf):
+        if not isinstance(leaf, jax.Array | np.ndarray):
+            return leaf
+        return leaf[k] if isinstance(leaf, Tracer) else jax.device_put(np.asarray(leaf)[k])
+
+    return jax.tree.map(row, tree)
 
 
 @eqx.filter_jit
@@ -179,17 +184,19 @@ def stack(flights: Sequence[Samples]) -> Samples:
 
     def padded(flight: Samples) -> Samples:
         padding = longest - flight.t.shape[0]
-        rows = jax.tree.map(
-            lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], padding, axis=0)]), flight
-        )
-        is_padding = jnp.arange(longest) >= flight.t.shape[0]
+        rows = jax.tree.map(lambda leaf: _repeat_last(np.asarray(leaf), padding), flight)
+        is_padding = np.arange(longest) >= flight.t.shape[0]
         return eqx.tree_at(
             lambda s: (s.dt, s.mask),
             rows,
-            (jnp.where(is_padding, 0.0, rows.dt), rows.mask & ~is_padding[:, None]),
+            (np.where(is_padding, 0.0, rows.dt), rows.mask & ~is_padding[:, None]),
         )
 
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(padded, flights))
+    return jax.tree.map(lambda *leaves: jax.device_put(np.stack(leaves)), *map(padded, flights))
+
+
+def _repeat_last(rows: np.ndarray, count: int) -> np.ndarray:
+    return np.concatenate([rows, np.repeat(rows[-1:], count, axis=0)])
 
 
 def stack_tunings(estimators: Sequence[AbstractEstimator]) -> AbstractEstimator:

@@ -36,7 +36,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -131,13 +131,8 @@ def sample(
             no_flight_message(flight, f"the vehicle is never in the air with valid {' and '.join(inputs)}")
         )
     t = t[is_sampled]
-    return Samples(
-        jnp.asarray(t),
-        jnp.asarray(np.diff(t, prepend=t[0])),
-        jnp.asarray(np.concatenate(u, axis=1)[is_sampled]),
-        jnp.asarray(np.concatenate(y, axis=1)[is_sampled]),
-        jnp.asarray(np.concatenate(mask, axis=1)[is_sampled]),
-    )
+    columns = (t, np.diff(t, prepend=t[0]), *(np.concatenate(v, axis=1)[is_sampled] for v in (u, y, mask)))
+    return Samples(*map(jax.device_put, columns))
 
 
 def _is_in_spans(
