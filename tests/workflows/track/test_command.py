@@ -53,10 +53,9 @@ def run(place: Path) -> subprocess.CompletedProcess[str]:
     return process(place, "track", "flight.parquet", "--airframe", "simulated-quad")
 
 
-def test_simulated_flights_come_again(place: Path, tmp_path: Path) -> None:
+def test_simulated_flights_come_again(call, place: Path, tmp_path: Path) -> None:
     more = ("--trajectory", "loop", "--mass-profile", "steps", "--seed", "3", "--duration", "5")
-    again = process(tmp_path, "simulate", *more, "-o", "again.parquet")
-    assert again.returncode == 0
+    call(tmp_path, "simulate", *more, "-o", "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == (place / "flight.parquet").read_bytes()
 
 
@@ -88,9 +87,8 @@ def test_what_it_leaves(run, place: Path) -> None:
     assert summary["verdict"]["headline"].split()[0] in report
 
 
-def test_the_same_again_is_the_same_bytes(run, place: Path) -> None:
-    again = process(place, "track", "flight.parquet", "-a", "simulated-quad", "-o", "again")
-    assert again.returncode == 0
+def test_the_same_again_is_the_same_bytes(call, run, place: Path) -> None:
+    call(place, "track", "flight.parquet", "-a", "simulated-quad", "-o", "again")
     for name in ("estimates.parquet", "report.html", "summary.json"):
         assert (place / "again" / name).read_bytes() == (place / "flight-track" / name).read_bytes()
 
