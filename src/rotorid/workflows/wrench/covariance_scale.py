@@ -14,6 +14,7 @@ it, and widen the band.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -80,7 +81,7 @@ def covariance_scale(
 
 def _block_scale(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalised: np.ndarray) -> float:
     e, D = wrench - np.median(wrench, axis=0), errors - np.median(errors, axis=0)
-    parameter_covariance = D @ D.transpose(0, 2, 1)
+    square_of = _scaled_distances(e, P, D @ D.transpose(0, 2, 1))
     low, high = np.log(_LEAST), np.log(_MOST)
     innovations = normalised[np.isfinite(normalised).all(axis=1)]
     if len(innovations):
@@ -88,10 +89,7 @@ def _block_scale(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalis
         low = float(np.log(np.clip(np.max(spread) ** 2, _LEAST, _MOST)))
 
     def fits(log_c: float) -> bool:
-        square = squared_distances(e, np.exp(log_c) * P + parameter_covariance)
-        return all(
-            np.percentile(square, p) <= most for p, most in zip(_PERCENTILES, _CHI_SQUARE, strict=True)
-        )
+        return bool(np.all(np.percentile(square_of(np.exp(log_c)), _PERCENTILES) <= _CHI_SQUARE))
 
     if fits(low):
         return float(np.exp(low))
@@ -99,6 +97,20 @@ def _block_scale(wrench: np.ndarray, P: np.ndarray, errors: np.ndarray, normalis
         middle = 0.5 * (low + high)
         low, high = (low, middle) if fits(middle) else (middle, high)
     return float(np.exp(high))
+
+
+def _scaled_distances(
+    e: Float[np.ndarray, "n k"], P: Float[np.ndarray, "n k k"], Q: Float[np.ndarray, "n k k"]
+) -> Callable[[float], Float[np.ndarray, " n"]]:
+    """e^T (c P + Q)^-1 e of each row, as a function of c > 0.
+
+    With P + Q = L L^T and L^-1 P L^-T = V diag(p) V^T, it is the sum of (V^T L^-1 e)^2 / (c p + 1 - p).
+    """
+    L = np.linalg.cholesky(P + Q)
+    half = np.linalg.solve(L, P)
+    p, V = np.linalg.eigh(np.linalg.solve(L, half.transpose(0, 2, 1)))
+    square = np.einsum("nij,ni->nj", V, np.linalg.solve(L, e[..., None])[..., 0]) ** 2
+    return lambda c: np.sum(square / (c * p + (1.0 - p)), axis=1)
 
 
 def squared_distances(e: Float[np.ndarray, "n k"], S: Float[np.ndarray, "n k k"]) -> Float[np.ndarray, " n"]:
