@@ -16,6 +16,7 @@ from rotorid.progress import Stage, no_progress
 from rotorid.studies.benchmarks import nanobench, nanodrone
 from rotorid.studies.benchmarks.nanobench import MASS, flight_paths, read_nanobench
 from rotorid.studies.benchmarks.page import benchmarks_page, headline
+from rotorid.studies.benchmarks.prediction import MultiStepErrors
 from rotorid.studies.benchmarks.study import NANOBENCH_AIRFRAME, Size, benchmarks
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "nanobench.toml"
@@ -54,8 +55,12 @@ def test_the_thrust_curve_of_the_saved_airframe_is_over_the_logged_commands() ->
     )
 
 
-def known_flight(voltage: float, exponent: float = 0.0) -> Flight:
-    """A vehicle in hover whose rotors have the thrust GAIN u^2 (V / 4 V)^exponent, at a battery that falls by 0.5 V."""
+def known_flight(voltage: float, exponent: float = 0.0, noise: float = 0.0) -> Flight:
+    """A vehicle in hover whose rotors have the thrust GAIN u^2 (V / 4 V)^exponent, at a battery that falls by 0.5 V.
+
+    noise: of position (m), velocity (m/s), attitude (quaternion), body rate (rad/s) and commands.
+    """
+    rng = np.random.default_rng(0)
     t = 0.01 * np.arange(800)
     battery = voltage - 0.5 * t / t[-1]
     command = np.sqrt(MASS * GRAVITY / 4 / GAIN * (4.0 / battery) ** exponent)
@@ -69,6 +74,9 @@ def known_flight(voltage: float, exponent: float = 0.0) -> Flight:
         "rotor_command": full * np.tile(command[:, None], (1, 4)),
         "battery_voltage": battery[:, None],
     }
+    for name in ("position", "velocity", "attitude", "body_rate", "rotor_command"):
+        values[name] = values[name] + noise * rng.normal(size=values[name].shape)
+    values["attitude"] /= np.linalg.norm(values["attitude"], axis=1, keepdims=True)
     signals = {name: Signal(name, t, value, name) for name, value in values.items()}
     return Flight(signals, Path("known.csv"), "simulation")
 
@@ -97,8 +105,23 @@ def test_a_vehicle_in_hover_is_predicted_by_the_gains_only() -> None:
     assert predicted.errors[nanobench.PHYSICS].coverage is not None
 
 
-def test_each_flight_is_predicted_by_models_of_the_others(flights: Path, tmp_path: Path) -> None:
-    """The quick form, with one flight left out: errors of all models, files, page and headline."""
+def test_the_residual_corrects_the_thrust_of_the_prior() -> None:
+    """The rotors of the prior are too strong, which the thrust scale that is learned with the residual removes."""
+    training, test = [known_flight(v, noise=0.003) for v in (4.2, 3.9)], known_flight(4.0, noise=0.003)
+    airframe, size = nanobench.prior_airframe(0.0), nanobench.Size(stride=STRIDE)
+    before = nanobench.predictions(training, test, airframe, size, Stage(no_progress, "", 6))
+    stage = Stage(no_progress, "", nanobench.ITERATIONS)
+    after = nanobench.residual_errors(training, test, airframe, size, stage)
+    assert before.errors[nanobench.PHYSICS].mean[1, -1] > 1.0
+    assert after.mean[1, -1] < 0.1
+    assert stage.done > 0
+
+
+def test_each_flight_is_predicted_by_models_of_the_others(
+    flights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The quick form, with one flight left out and one step of training: errors of all models, files, page and headline."""
+    monkeypatch.setattr(nanobench, "ITERATIONS", 1)
     data = tmp_path / "data"
     data.mkdir()
     (data / "nanobench").symlink_to(flights / "nanobench")
@@ -110,6 +133,7 @@ def test_each_flight_is_predicted_by_models_of_the_others(flights: Path, tmp_pat
     assert means[nanobench.CONSTANT_VELOCITY, "position"] < 0.4 * means[nanobench.UNCHANGED, "position"]
     assert means[nanobench.VOLTAGE_GAIN, "velocity"] < means[nanobench.CONSTANT_VELOCITY, "velocity"]
     assert 0.0 < means[nanobench.PHYSICS, "coverage, velocity"] <= 1.0
+    assert means[nanobench.RESIDUAL, "body_rate"] < 0.5 * means[nanobench.PHYSICS, "body_rate"]
     accepted = [r for r in study.rows if r.part == NANOBENCH_AIRFRAME and r.quantity == "accepted"]
     assert [r.setting for r in accepted] == ["not run in the quick form"]
     assert len(list((tmp_path / "out" / "airframes").glob("nanobench-without-*.toml"))) == 1
@@ -125,6 +149,8 @@ def test_numbers_of_the_identified_airframes_are_on_the_page(
     """A fit that halves the standard deviation of the drag."""
     prior = nanobench.prior_airframe()
     number = nanobench.Number(0.0123, 0.005, "N s/m", 0.01, 0.01)
+    errors = MultiStepErrors(np.full((4, 50), 0.25), np.full(4, 0.94))
+    monkeypatch.setattr(nanobench, "residual_errors", lambda *arguments: errors)
     monkeypatch.setattr(
         nanobench, "identified", lambda training, progress: nanobench.Identified(prior, "", {"drag": number})
     )
@@ -135,6 +161,8 @@ def test_numbers_of_the_identified_airframes_are_on_the_page(
     study = benchmarks(tmp_path / "out", data, size=size)
     row = next(r for r in study.rows if r.part == NANOBENCH_AIRFRAME and r.method == "number")
     assert (row.value, row.standard_error, row.unit) == (0.0123, 0.005, "N s/m")
+    mean = next(r.value for r in study.rows if r.method == nanobench.RESIDUAL and r.quantity == "position")
+    assert mean == pytest.approx(50 * 0.25)
     page = benchmarks_page(study.rows, study.curves, 0)
     assert ">0.0123<" in page
     assert ">50<" in page

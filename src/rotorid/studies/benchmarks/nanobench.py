@@ -25,6 +25,9 @@ and is held fixed; `rotorid identify` estimates the coefficients again. The logg
 upper limit, which two flights reach. `identify` excludes rows near the limit of a command; the range of the command is extended
 upwards here, so that they are used.
 
+A residual of the torque, linear in velocity, body rate and rotor thrusts and symmetric as the vehicle is, is then learned on
+the training flights by minimising the metric, as for the nano-drone (see `symmetric_residual`).
+
 Reference: S. I. Ullah, J. Baca, NanoBench: a multi-task benchmark dataset for nano-quadrotor system identification, control,
 and state estimation, arXiv 2603.09908, 2026; syediu/nanobench-iros2026.
 """
@@ -45,7 +48,7 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.multirotor.thrust import ThrustCurve
-from rotorid.models.system import parameter_values
+from rotorid.models.system import System, parameter_values
 from rotorid.progress import Progress, Stage
 from rotorid.signals.samples import Samples
 from rotorid.studies.benchmarks.prediction import (
@@ -56,6 +59,7 @@ from rotorid.studies.benchmarks.prediction import (
     multi_step_errors,
     unchanged_errors,
 )
+from rotorid.studies.benchmarks.symmetric_residual import learn_symmetric_residual
 from rotorid.workflows.learn.training_rows import learning_rows, system_of
 
 FOLDER: Final = "nanobench"
@@ -67,11 +71,12 @@ MASS: Final = 0.027
 
 UNCHANGED, CONSTANT_VELOCITY = "nothing changes", "constant velocity"
 CONSTANT_GAIN, VOLTAGE_GAIN = "constant thrust gain", "thrust gain by voltage"
-PUBLISHED_AIRFRAME, PHYSICS = "published airframe", "rotorid, physics"
+PUBLISHED_AIRFRAME = "published airframe"
+PHYSICS, RESIDUAL = "rotorid, physics", "rotorid, physics and residual"
 BASELINES: Final = (UNCHANGED, CONSTANT_VELOCITY, CONSTANT_GAIN, VOLTAGE_GAIN, PUBLISHED_AIRFRAME)
 """The models without identification by rotorid."""
 
-MODELS: Final = (*BASELINES, PHYSICS)
+MODELS: Final = (*BASELINES, PHYSICS, RESIDUAL)
 """All models, in the order of the table."""
 
 _TYPE: Final = "crazyflie-2.1"
@@ -79,6 +84,10 @@ _RANGE: Final = 0.94  # command at 65535 in the extended range
 _VOLTAGE: Final = 3.7  # V
 _EXPONENTS: Final = np.arange(0.0, 3.01, 0.05)
 _INERTIA: Final = ((1.4e-5, 1.4e-5, 2.5e-5), (0.4e-5, 0.4e-5, 0.6e-5))  # kg m^2, and standard deviations
+_WINDOWS: Final = 15  # of each training flight, for the residual
+ITERATIONS: Final = 8
+"""Steps of the training of the residual."""
+
 _BAND_STRIDE: Final = 10  # rows between the windows of the training flights from which the bands follow
 
 
@@ -138,6 +147,11 @@ def over_logged_commands(airframe: Airframe) -> Airframe:
     return _with_full_command(airframe, 1.0)
 
 
+def over_extended_range(airframe: Airframe) -> Airframe:
+    """The inverse of `over_logged_commands`."""
+    return _with_full_command(airframe, _RANGE)
+
+
 def full_thrust(airframe: Airframe) -> float:
     """Thrust of one rotor at full command, N."""
     return float(sum(_curve(airframe).coefficients))
@@ -155,7 +169,7 @@ def _curve(airframe: Airframe) -> ThrustCurve:
 
 def published_airframe() -> Airframe:
     """The airframe of the type with the published numbers, and the mass of the benchmark, over the extended range."""
-    airframe = _with_full_command(load_airframe(_TYPE), _RANGE)
+    airframe = over_extended_range(load_airframe(_TYPE))
     return dataclasses.replace(
         airframe, quantities={**airframe.quantities, "mass": Quantity((MASS,), "kg", (0.0,))}
     )
@@ -206,6 +220,26 @@ def predictions(
             errors[name] = _physics_errors(training, test, model, size)
             stage.advance()
     return Predictions(errors, count_windows([own], stride=size.stride), float(constant))
+
+
+def residual_errors(
+    training: Sequence[Flight], test: Flight, airframe: Airframe, size: Size, stage: Stage
+) -> MultiStepErrors:
+    """Errors of the airframe with a residual that is learned on the training flights, with coverage of its bands.
+
+    airframe: over the extended range. stage: of `ITERATIONS` steps.
+    """
+    with jax.enable_x64(True):
+        rows = [learning_rows(flight, airframe).samples for flight in training]
+        system = learn_symmetric_residual(
+            system_of(airframe, "rotor_command"),
+            rows,
+            windows=_WINDOWS,
+            iterations=ITERATIONS,
+            step_done=stage.advance,
+        )
+        own = [learning_rows(test, airframe).samples]
+        return _errors_with_bands(system, rows, own, size)
 
 
 def thrust_gain(flights: Sequence[Flight], degree: int) -> Float[np.ndarray, " n"]:
@@ -279,10 +313,16 @@ def _gain_errors(test: Flight, gain: Float[np.ndarray, " n"], size: Size) -> Mul
 def _physics_errors(
     training: Sequence[Flight], test: Flight, airframe: Airframe, size: Size
 ) -> MultiStepErrors:
-    """Errors of an airframe, with coverage of its bands, which are the quantiles of its errors on the training flights."""
-    system = system_of(airframe, "rotor_command")
-    p = parameter_values(system)
+    """Errors of an airframe, with coverage of its bands."""
     rows = [learning_rows(flight, airframe).samples for flight in training]
-    widths = band_widths(system, p, rows, stride=size.stride * _BAND_STRIDE)
     own = [learning_rows(test, airframe).samples]
-    return multi_step_errors(system, p, own, stride=size.stride, widths=widths)
+    return _errors_with_bands(system_of(airframe, "rotor_command"), rows, own, size)
+
+
+def _errors_with_bands(
+    system: System, training: Sequence[Samples], test: Sequence[Samples], size: Size
+) -> MultiStepErrors:
+    """Errors of a model; its bands are the quantiles of its errors on the training flights."""
+    p = parameter_values(system)
+    widths = band_widths(system, p, training, stride=size.stride * _BAND_STRIDE)
+    return multi_step_errors(system, p, test, stride=size.stride, widths=widths)

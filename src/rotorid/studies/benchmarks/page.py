@@ -28,7 +28,8 @@ _NANOBENCH_COLOURS: Final = {
     nanobench.CONSTANT_VELOCITY: "@bar",
     nanobench.CONSTANT_GAIN: "@msckf",
     nanobench.VOLTAGE_GAIN: "@ukf",
-    nanobench.PHYSICS: "@ekf",
+    nanobench.PHYSICS: "@swls",
+    nanobench.RESIDUAL: "@ekf",
 }
 _FAR_OFF: Final = (nanobench.UNCHANGED, nanobench.PUBLISHED_AIRFRAME)
 """Models whose bars would hide the others."""
@@ -246,7 +247,7 @@ def _airframe(page: Page, n: Numbers) -> None:
 def _nanobench_headline(n: Numbers) -> list[str]:
     if not n.select(nanobench.FOLDER, "windows"):
         return []
-    own = [n.get(nanobench.FOLDER, nanobench.PHYSICS, block) for block in _BLOCKS]
+    own = [n.get(nanobench.FOLDER, nanobench.RESIDUAL, block) for block in _BLOCKS]
     best = [min(n.get(nanobench.FOLDER, m, block).value for m in nanobench.BASELINES) for block in _BLOCKS]
     texts = (
         f"{label(row.quantity).lower()} {number_text(row.value)} {row.unit} ({number_text(limit)})"
@@ -298,7 +299,7 @@ def _nanobench(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     _mean_errors(page, total, _NANOBENCH_COLOURS)
     shares = {
         (m, label(block)): n.get(nanobench.FOLDER, m, f"coverage, {block}").value
-        for m in (nanobench.PHYSICS,)
+        for m in (nanobench.PHYSICS, nanobench.RESIDUAL)
         for block in _BLOCKS
     }
     page.add(page.panel(coverage_figure(shares), "Coverage of the 95 % bands on flights left out"))

@@ -217,19 +217,36 @@ def _nanobench(maker: PartMaker, size: nanobench.Size, progress: Progress) -> li
             stage.advance()
         return read
 
+    make_folder(maker.folder / AIRFRAMES)
     parts = []
     for k, path in enumerate(paths[: size.flights]):
 
-        def make(k: int = k, name: str = path.stem) -> Part:
-            training = [f for i, f in enumerate(flights()) if i != k]
-            return _left_out(training, flights()[k], name, size, progress)
+        def split(k: int = k) -> tuple[list[Flight], Flight]:
+            return [f for i, f in enumerate(flights()) if i != k], flights()[k]
 
-        parts.append(maker.part(f"nanobench-{path.stem}", make))
-    for path, part in zip(paths, parts, strict=False):
-        file = maker.folder / AIRFRAMES / f"{nanobench.FOLDER}-without-{path.stem}.toml"
-        make_folder(file.parent)
-        write_whole(file, next(r.setting for r in part.rows if r.quantity == _FILE).encode())
+        parts += _flight_parts(maker, path.stem, split, size, progress)
     return [*parts, _mean_part(parts)]
+
+
+def _flight_parts(
+    maker: PartMaker,
+    name: str,
+    split: Callable[[], tuple[list[Flight], Flight]],
+    size: nanobench.Size,
+    progress: Progress,
+) -> list[Part]:
+    """The parts of a flight of NanoBench that is left out. split: the training flights and this flight."""
+    physics = maker.part(f"nanobench-{name}", lambda: _left_out(*split(), name, size, progress))
+    path = maker.folder / AIRFRAMES / f"{nanobench.FOLDER}-without-{name}.toml"
+    write_whole(path, next(r.setting for r in physics.rows if r.quantity == _FILE).encode())
+
+    def residual() -> Part:
+        stage = Stage(progress, f"NanoBench without {name}: residual", nanobench.ITERATIONS)
+        airframe = nanobench.over_extended_range(load_airframe(path))
+        errors = nanobench.residual_errors(*split(), airframe, size, stage)
+        return Part(*_error_rows(nanobench.RESIDUAL, errors, nanobench.FOLDER, 1, name))
+
+    return [physics, maker.part(f"nanobench-residual-{name}", residual)]
 
 
 def _left_out(
@@ -241,7 +258,7 @@ def _left_out(
         model = nanobench.identified(training, passes)
     else:
         model = nanobench.Identified(nanobench.prior_airframe(), "not run in the quick form", {})
-    stage = Stage(progress, f"NanoBench: prediction of {name}", len(nanobench.MODELS))
+    stage = Stage(progress, f"NanoBench: prediction of {name}", len(nanobench.MODELS) - 1)
     predicted = nanobench.predictions(training, test, model.airframe, size, stage)
     part, file = NANOBENCH_AIRFRAME, airframe_toml(nanobench.over_logged_commands(model.airframe))
     rows = [
@@ -263,8 +280,8 @@ def _left_out(
             Row(part, "prior", quantity, n.prior, n.unit, trajectory=name, standard_error=n.prior_std),
         ]
     curves: list[Curve] = []
-    for method in nanobench.MODELS:
-        more = _error_rows(method, predicted.errors[method], nanobench.FOLDER, 1, name)
+    for method, errors in predicted.errors.items():
+        more = _error_rows(method, errors, nanobench.FOLDER, 1, name)
         rows += more[0]
         curves += more[1]
     return Part(tuple(rows), tuple(curves))

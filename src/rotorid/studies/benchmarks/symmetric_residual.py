@@ -4,8 +4,8 @@
 
 for the body rate. The inputs are those of the "body" heads of `rotorid.learning`: velocity in the body frame, body rate and
 rotor thrusts. The vehicle is symmetric about its vertical planes through x and y, so phi of a mirrored motion is the mirrored
-phi: L and b are averaged over the four images, which leaves 8 of 33 numbers. The drag, the thrust coefficient and a constant
-torque are estimated with them.
+phi: L and b are averaged over the four images, which leaves 8 of 33 numbers. The drag, a constant torque and the thrust
+coefficient are estimated with them; the latter is the thrust scale where the inputs are thrusts.
 
 The loss is the metric of `prediction` on training windows, relative to its value if nothing changes, so that each flight and
 each block has the same weight:
@@ -41,10 +41,9 @@ from rotorid.models.system import System, Values, parameter_values
 from rotorid.signals.samples import Samples
 from rotorid.studies.benchmarks.prediction import HORIZON, unchanged_errors, window_errors, windows_of
 
-_LOG_THRUST: Final = 0.1  # unit of the search: of the logarithm of the thrust coefficient
+_LOG_THRUST: Final = 0.1  # unit of the search: of the logarithm of the thrust
 _DRAG: Final = 0.01  # N s/m, likewise
 _TORQUE: Final = 1e-4  # N m, likewise
-_PHYSICS: Final = ("thrust_coefficient", "drag", "torque")
 _RIDGE: Final = 1e-3  # weight of the penalty of the least-squares start, per row
 _LEAST_WEIGHT: Final = 0.1  # of the median norm: smaller errors have the weight of this one
 _TINY: Final = 1e-9
@@ -76,9 +75,10 @@ def learn_symmetric_residual(
         _symmetric_basis(system, h.output, w["L"].shape) for h, w in zip(heads, residual.weights, strict=True)
     ]
     base, edges = parameter_values(hybrid), np.cumsum([basis.shape[1] for basis in bases])
+    thrust = "thrust_coefficient" if system.rotor_input == "rotor_speed" else "thrust_scale"
 
     def values(x: Float[Array, " n"]) -> Values:
-        p = {**base, "thrust_coefficient": base["thrust_coefficient"] * jnp.exp(_LOG_THRUST * x[edges[-1]])}
+        p = {**base, thrust: base[thrust] * jnp.exp(_LOG_THRUST * x[edges[-1]])}
         p["drag"] = base["drag"] + _DRAG * x[edges[-1] + 1]
         p["torque"] = base["torque"] + _TORQUE * x[edges[-1] + 2 :]
         for head, basis, part in zip(heads, bases, jnp.split(x[: edges[-1]], edges[:-1]), strict=True):
@@ -107,7 +107,7 @@ def learn_symmetric_residual(
         for h, w in zip(heads, residual.weights, strict=True)
     )  # fmt: skip
     fitted = tuple(
-        dataclasses.replace(q, value=_number(best[q.name])) if q.name in _PHYSICS else q
+        dataclasses.replace(q, value=_number(best[q.name])) if q.name in (thrust, "drag", "torque") else q
         for q in system.parameters
     )
     return with_residual(dataclasses.replace(system, parameters=fitted), Residual(heads, trained))
