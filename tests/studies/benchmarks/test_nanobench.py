@@ -18,6 +18,7 @@ from rotorid.studies.benchmarks.nanobench import MASS, flight_paths, read_nanobe
 from rotorid.studies.benchmarks.page import benchmarks_page, headline
 from rotorid.studies.benchmarks.prediction import MultiStepErrors
 from rotorid.studies.benchmarks.study import NANOBENCH_AIRFRAME, Size, benchmarks
+from rotorid.studies.page_parts import number_text
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "nanobench.toml"
 GAIN = 0.1  # N
@@ -164,6 +165,6 @@ def test_numbers_of_the_identified_airframes_are_on_the_page(
     mean = next(r.value for r in study.rows if r.method == nanobench.RESIDUAL and r.quantity == "position")
     assert mean == pytest.approx(50 * 0.25)
     page = benchmarks_page(study.rows, study.curves, 0)
-    assert ">0.0123<" in page
+    assert f">0.0123 ± {number_text(0.005)}<" in page.replace("\N{NO-BREAK SPACE}", " ")
     assert ">50<" in page
     assert "Identification accepted 1 of 1 times" in headline(study.rows)[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from rotorid.report.charts import Figure, Trace, axis, encode_array, layout, line
 from rotorid.report.page import Page, add_study_header, card, grid, legend, notes_list, table
-from rotorid.results.text import label
+from rotorid.results.text import label, unit_text
 from rotorid.studies.benchmarks import arpl, nanobench, nanodrone, neurobem
 from rotorid.studies.benchmarks.study import NANOBENCH_AIRFRAME
 from rotorid.studies.page_parts import Numbers, number_text
@@ -33,6 +33,7 @@ _NANOBENCH_COLOURS: Final = {
 }
 _FAR_OFF: Final = (nanobench.UNCHANGED, nanobench.PUBLISHED_AIRFRAME)
 """Models whose bars would hide the others."""
+_LEAST_GAIN: Final = 0.1  # of a quantity that counts as identified
 _DOTS: Final = ("@ukf", "@ekf", "@msckf")
 _SYMBOLS: Final = ("circle", "diamond", "square")
 _COVERAGE: Final = (90.0, 98.0)
@@ -335,28 +336,30 @@ def _nanobench_airframe(page: Page, n: Numbers) -> None:
         page.add(notes_list(refused))
     rows = [r for r in n.rows if r.part == NANOBENCH_AIRFRAME and r.method == "number"]
     names = list(dict.fromkeys(r.quantity for r in rows))
-    head = ["quantity", "unit", "prior", "its standard deviation", "estimate", "standard deviation"]
-    head += ["range over the fits", "identified (%)"]
-    body = []
+    head = ["quantity", "unit", "prior", "estimate", "range over the fits", "identified (%)"]
+    body, unidentified = [], []
     for name in names:
         own = [r for r in rows if r.quantity == name]
         priors = [r for r in n.select(NANOBENCH_AIRFRAME, name) if r.method == "prior"]
-        values = [r.value for r in own]
-        stds = np.array([r.standard_error for r in own])
-        reduction = np.median(1.0 - stds / np.array([r.standard_error for r in priors]))
+        values, stds = [r.value for r in own], np.array([r.standard_error for r in own])
+        gain = float(np.median(1.0 - stds / np.array([r.standard_error for r in priors])))
         body.append([
             label(name),
-            own[0].unit,
-            number_text(priors[0].value),
-            number_text(priors[0].standard_error),
-            number_text(float(np.median(values))),
-            number_text(float(np.median(stds))),
+            unit_text(own[0].unit),
+            f"{number_text(priors[0].value)} ± {number_text(priors[0].standard_error)}",
+            f"{number_text(float(np.median(values)))} ± {number_text(float(np.median(stds)))}",
             f"{number_text(min(values))} to {number_text(max(values))}",
-            f"{100.0 * max(float(reduction), 0.0):.0f}",
+            f"{100.0 * max(gain, 0.0):.0f}",
         ])  # fmt: skip
+        unidentified += [label(name)] if gain < _LEAST_GAIN else []
+    if unidentified:
+        text = f"{', '.join(unidentified)}. Their estimates fit these flights and are no properties of the vehicle."
+        page.add(notes_list([f"Not identified by these flights: {text}"]))
     if body:
         kinds = dict.fromkeys(head[:2], "word") | dict.fromkeys(head[2:], "number")
-        page.add(table(head, body, kinds, "Estimates: medians over the fits", tight=True))
+        page.add(
+            table(head, body, kinds, "Medians over the fits, ± standard deviation of one fit", tight=True)
+        )
 
 
 def _neurobem(page: Page, n: Numbers) -> None:
