@@ -305,11 +305,10 @@ def _nanobench(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
     }
     page.add(page.panel(coverage_figure(shares), "Coverage of the 95 % bands on flights left out"))
     flights = [r.trajectory for r in n.select(nanobench.FOLDER, "windows") if r.trajectory]
-    head = ["flight left out", *nanobench.MODELS]
+    head = ["flight left out", *shown]
     for block in _BLOCKS:
         body = [
-            [f, *(number_text(n.get(nanobench.FOLDER, m, block, f).value) for m in nanobench.MODELS)]
-            for f in flights
+            [f, *(number_text(n.get(nanobench.FOLDER, m, block, f).value) for m in shown)] for f in flights
         ]
         columns = {head[0]: "word"} | dict.fromkeys(head[1:], "number")
         page.add(
