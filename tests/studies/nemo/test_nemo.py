@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import shutil
 
@@ -11,6 +12,7 @@ import pytest
 from rotorid.estimators.run import run
 from rotorid.estimators.wrench.observers import momentum_observer
 from rotorid.learning.architectures import multirotor_heads
+from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.signals.sampling import truth_at
@@ -35,23 +37,29 @@ def some_plans(size: nemo.Size) -> tuple[Plan, ...]:
     return (Plan("nemo-1", "split", 1, size.epochs[0]),)
 
 
+SHORT = {"duration": DURATION, "rate": 100.0}
+
+
+@functools.cache
+def training_flights() -> list[Flight]:
+    return [simulate_wrench_flight(AIRFRAME, "free-flight", k, **SHORT) for k in (1, 2)]
+
+
+@functools.cache
+def flights_by_scenario(seed: int, n: int) -> dict[str, list[Flight]]:
+    return evaluation_flights(AIRFRAME, seed, n, **SHORT)
+
+
 @pytest.fixture(scope="module")
 def patched():
     """Flights of 6 s, two to learn from and one in each scenario, with exact logs; one of the trainings, two of the types."""
-    short = {"duration": DURATION, "rate": 100.0}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nemo, "SETS", ("exact",))
         patch.setattr(nemo, "plans", some_plans)
         patch.setattr(nemo_models, "multirotor_heads", lambda a: multirotor_heads(a, hidden=8))
         patch.setattr(nemo, "ERRORS", {kind: ERRORS[kind] for kind in ("MG-1", "MGD")})
-        patch.setattr(
-            nemo,
-            "training_flights",
-            lambda a, seed, n, **more: [simulate_wrench_flight(a, "free-flight", k, **short) for k in (1, 2)],
-        )
-        patch.setattr(
-            nemo, "evaluation_flights", lambda a, seed, n, **more: evaluation_flights(a, seed, n, **short)
-        )
+        patch.setattr(nemo, "training_flights", lambda a, seed, n, **more: training_flights())
+        patch.setattr(nemo, "evaluation_flights", lambda a, seed, n, **more: flights_by_scenario(seed, n))
         yield
 
 
@@ -97,7 +105,7 @@ def test_published_totals_are_those_of_the_document() -> None:
 def test_errors_are_those_of_an_observer_of_each_flight(study) -> None:
     n = Numbers(study[0].rows)
     wrong = wrong_physics(SYSTEM, "MG-1")
-    for scenario, (flight,) in evaluation_flights(AIRFRAME, 0, 1, duration=DURATION, rate=100.0).items():
+    for scenario, (flight,) in flights_by_scenario(0, 1).items():
         samples = prepare_samples(flight, SYSTEM, whole=True)
         priors = {name: SYSTEM.parameter(name).with_prior(value) for name, value in wrong.items()}
         noise = measured_noise(samples, SYSTEM.outputs)
