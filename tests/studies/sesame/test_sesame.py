@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("flights") / "set"
     trajectories, profiles = ("loop", "lemniscate"), ("step", "linear")
     generate_dataset(
-        folder, flights=2, duration=6.0, trajectories=trajectories, mass_profiles=profiles, workers=2
+        folder, flights=2, duration=6.0, trajectories=trajectories, mass_profiles=profiles, workers=1
     )
     return folder
 
@@ -43,6 +44,8 @@ def study(flights: Path, tmp_path_factory: pytest.TempPathFactory):
             patch.setattr(module, "EVERY_METHOD", ("ekf", "adaptive"))
         for module in (sesame, sesame_methods, sesame_adaptive):
             patch.setattr(module, "FIXED", ("ekf", "ukf"))
+        here = functools.partial(generate_dataset, workers=1)
+        patch.setattr(sesame, "generate_dataset", here)
         return sesame.sesame(folder, size=SIZE, flights=flights), folder
 
 
