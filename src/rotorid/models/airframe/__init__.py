@@ -4,6 +4,7 @@ airframe.py         Airframe; reading and writing its TOML file; its numbers by 
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML
 acceptance.py       whether the record holds for the airframe's numbers
+size_priors.py      inertia, motor lag, torque ratio and arm length by size, from public_vehicles.toml
 shipped/            airframes that come with the package
 """
 
