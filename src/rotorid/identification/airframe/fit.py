@@ -369,14 +369,19 @@ def _with_likelier_lag(
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
 ) -> tuple[Estimation, OtherLag]:
-    """The fit with that lag, of the thrusts or of the speeds, which predicts better; and the other one."""
+    """The fit with that lag, of the thrusts or of the speeds, which predicts better; and the other one.
+
+    Where the noise of both fits differs, each may predict worse than the other one with its own noise: the mean probability counts.
+    """
     other = compare_other_lag(estimation, loss)
-    if other.probability > 0.5:
-        estimation = estimate_parameters(
-            other.problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, other.z
-        )
-        other = compare_other_lag(estimation, loss)
-    return estimation, other
+    if other.probability <= 0.5:
+        return estimation, other
+    second = estimate_parameters(other.problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, other.z)
+    first_of_second = compare_other_lag(second, loss)
+    probability = 0.5 * (other.probability + 1.0 - first_of_second.probability)
+    if probability <= 0.5:
+        return estimation, other._replace(probability=probability)
+    return second, first_of_second._replace(probability=1.0 - probability)
 
 
 def _lag_of(problem: EstimationProblem) -> str:
