@@ -216,7 +216,7 @@ def _payload(v: Values) -> str:
         ]
     )
     return (
-        f"{v['flight']}: by the airframe's thrust curve the mass was {parts} than in most of the flight. This was left out, "
+        f"{v['flight']}: by the airframe's thrust curve the mass was {parts} than at take-off. This was left out, "
         "since the mass is held fixed; --known thrust estimates the masses of all parts."
     )
 

@@ -38,8 +38,7 @@ _AROUND = 0.75  # s on either side of a change that belong to no part
 
 @dataclasses.dataclass(frozen=True)
 class MassChange:
-    """A part of a flight with another mass. start, end: s. change: relative to the mass in most of the time, 0.33 is a third
-    more."""
+    """A part of a flight with another mass. start, end: s. change: relative to the mass at take-off, 0.33 is a third more."""
 
     start: float
     end: float
@@ -55,7 +54,7 @@ def check_payload(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
 
 
 def without_payload(preparation: Preparation) -> tuple[Preparation, list[Finding]]:
-    """The flights without the parts that have another mass than most of the time, and a finding for each flight with such
+    """The flights without the parts that have another mass than at take-off, and a finding for each flight with such
     parts; unchanged where the logs have no specific force or no thrust."""
     parts, findings = [], []
     for flight in preparation.flights:
@@ -70,7 +69,7 @@ def without_payload(preparation: Preparation) -> tuple[Preparation, list[Finding
 
 
 def mass_changes(flight: Flight, airframe: Airframe, parts: Intervals) -> tuple[Intervals, list[MassChange]]:
-    """The time in which the mass is that of most of the time, and the parts in which it is another.
+    """The time in which the mass is that of the beginning, and the parts in which it is another.
 
     Raises what `rotor_thrusts` does.
     """
@@ -80,8 +79,7 @@ def mass_changes(flight: Flight, airframe: Airframe, parts: Intervals) -> tuple[
         return parts, []
     edges = [parts[0][0], *(float(0.5 * (t[k] + t[k - 1])) for k in changes), parts[-1][1]]
     level = np.array([np.median(part) for part in np.split(m, changes)])
-    length = np.array([_length(parts, a, b) for a, b in itertools.pairwise(edges)])
-    level = level - level[int(np.argmax(length))]
+    level = level - level[0]
     main_parts: Intervals = []
     other_parts = []
     for a, b, change in zip(edges[:-1], edges[1:], level, strict=True):
@@ -135,7 +133,3 @@ def _changes(t: Float[np.ndarray, " n"], m: Float[np.ndarray, " n"]) -> list[int
         changes.append(k)
         jump[max(k - 2 * _SIDE, 0) : k + 2 * _SIDE] = 0.0
     return sorted(changes)
-
-
-def _length(parts: Intervals, start: float, end: float) -> float:
-    return sum(max(0.0, min(e, end) - max(s, start)) for s, e in parts)
