@@ -47,6 +47,7 @@ bench: $(VENV)/.installed-bench
 docs: $(VENV)/.installed
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/fill_numbers.py
+	$(BIN)/python docs/fill_size_priors.py
 
 test-latest: latest
 	$(LATEST) test

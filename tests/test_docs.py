@@ -116,6 +116,13 @@ def test_the_numbers_of_how_to_choose_are_those_of_the_study() -> None:
     assert text == fill.filled(text), "run `make docs`"
 
 
+def test_the_tables_of_size_priors_are_those_of_the_public_vehicles() -> None:
+    fill = module("fill_size_priors")
+    text = fill.PAGE.read_text()
+    assert all(vehicle.name in text for vehicle in fill.public_vehicles())
+    assert text == fill.filled(text), "run `make docs`"
+
+
 def test_every_command_has_help_a_page_and_an_example(generator: ModuleType) -> None:
     for name, command in generator.commands().items():
         assert command.help, f"{name} has no help"
