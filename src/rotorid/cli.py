@@ -86,6 +86,10 @@ COMMANDS: Final = {
         "rotorid.workflows.demo.command",
         "Simulate a sprayer that empties its tank, track its mass with two filters, and write a report.",
     ),
+    "airframe": Entry(
+        "rotorid.workflows.airframes.from_log_command",
+        "Make an airframe from the parameters of a log and the mass of the vehicle.",
+    ),
     "airframes": Entry(
         "rotorid.workflows.airframes.command",
         "List the airframes that come with rotorid, or print one as a template.",

@@ -48,7 +48,7 @@ wrench-x8: wrench {sim-x8}/flight.mcap -a x8-coaxial -o out
 identify-all: identify {sim-quad1}/quad1.parquet -a quadrotor-x --no-fly-back -o out
 identify-two: identify {sim-quad1}/quad1.parquet {sim-quad2}/quad2.parquet -a quadrotor-x -o out
 identify-mass: identify {sim-quad2}/quad2.parquet -a quadrotor-x --known mass --free thrust_curve,inertia,drag -o out
-identify-held-out: identify {sim-quad1}/quad1.parquet --held-out {sim-quad3}/quad3.csv -a quadrotor-x --known mass=1.5+-0.02 -o out
+identify-held-out: identify {sim-quad1}/quad1.parquet --held-out {sim-quad3}/quad3.csv -a quadrotor-x --mass 1.5+-0.02 -o out
 identify-crazyflie: identify {sim-crazyflie}/flight.parquet -a crazyflie-2.1 -o out
 fly-back: fly-back {sim-quad2}/quad2.parquet -a {identify-all}/out/airframe.toml -p quadrotor-x -o out.toml --report page.html
 fly-back-against: fly-back {sim-quad3}/quad3.csv -a {identify-all}/out/airframe.toml -p quadrotor-x --against quadrotor-x --between 2:14 -o out.toml

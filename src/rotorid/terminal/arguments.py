@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,10 +15,15 @@ from rotorid.models import registry as systems
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
 
 if TYPE_CHECKING:
+    from rotorid.logs.flight import Flight
+    from rotorid.models.airframe.airframe import Airframe
     from rotorid.results.files import Input
 
 EVERY_ESTIMATOR: Final = ",".join(ESTIMATORS)
 """All estimators, as a value of the option."""
+
+WEIGHED: Final = 0.005
+"""Standard deviation of a mass from a scale, over its value."""
 
 _AIRFRAME: Final = (
     "A TOML file, or the name of an airframe that comes with rotorid (see `rotorid airframes`)."
@@ -46,6 +52,33 @@ def airframe_option(words: str) -> Any:
 
 
 AirframeOption = Annotated[str, airframe_option(_AIRFRAME)]
+
+AirframeOrMass = Annotated[
+    str | None,
+    airframe_option(f"{_AIRFRAME} Default: the airframe by the log's parameters and --mass."),
+]
+
+MassOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mass",
+        metavar="KG",
+        help="Mass as weighed, KG or KG+-STD. Without --airframe, the airframe is made of it and of the log's parameters, with "
+        "priors by size for the rest; with --airframe, it replaces the mass there.",
+        show_default=False,
+    ),
+]
+
+Span = Annotated[
+    float | None,
+    typer.Option(
+        "--span",
+        metavar="M",
+        help="Distance of opposite motors, m, for an airframe by the log's parameters. Default: that of the parameters, else "
+        "by the mass, with a wide standard deviation.",
+        show_default=False,
+    ),
+]
 
 OptionalAirframe = Annotated[
     str | None,
@@ -128,6 +161,53 @@ ValidationSeed = Annotated[
         "--seed", metavar="N", help="Seed of the validation: sampled parameters and blocks of windows."
     ),
 ]
+
+
+def mass_and_std(text: str | None, option: str = "--mass") -> tuple[float, float] | None:
+    """Mass and standard deviation, kg, of "1.52" or "1.52+-0.01"; of a mass alone, that of a scale. None of None.
+
+    Raises:
+        SettingError: the text is neither.
+    """
+    if text is None:
+        return None
+    value, _, std = text.replace("±", "+-").partition("+-")
+    try:
+        mass = float(value)
+        numbers = (mass, float(std) if std else WEIGHED * mass)
+    except ValueError:
+        numbers = (math.nan, 0.0)
+    if not (math.isfinite(sum(numbers)) and numbers[0] > 0.0 and numbers[1] >= 0.0):
+        raise SettingError(f"{option} {text}: give a mass in kg, such as 1.52 or 1.52+-0.01")
+    return numbers
+
+
+def airframe_of(
+    name: str | None, flight: Flight | None, mass: tuple[float, float] | None, span: float | None
+) -> Airframe:
+    """The airframe of a name or file, with this mass where it is given; else that of the log's parameters.
+
+    Args:
+        name: of `--airframe`.
+        flight: the log; None where it is not read yet, and a name is given.
+        mass: and its standard deviation, kg.
+        span: distance of opposite motors, m.
+    Raises:
+        AirframeError: as `load_airframe` and `airframe_from_log`.
+        SettingError: a span that is not positive, or for an airframe that has its rotors.
+    """
+    from rotorid.models.airframe.airframe import load_airframe
+    from rotorid.models.airframe.from_log.make import airframe_from_log
+    from rotorid.models.airframe.mass import with_mass
+
+    if span is not None and not (math.isfinite(span) and span > 0.0):
+        raise SettingError(f"--span {span}: give a distance in m above 0")
+    if name is None:
+        assert flight is not None
+        return airframe_from_log(flight, mass, span)
+    if span is not None:
+        raise SettingError("--span is for an airframe by the log's parameters; leave it out with --airframe")
+    return with_mass(load_airframe(name), mass)
 
 
 def check_seed(seed: int) -> None:

@@ -11,10 +11,12 @@ import pytest
 from rotorid.identification.airframe.structures import Structure, add_structure_uncertainty
 from rotorid.identification.fitting.result import Fit, ResidualStatistics, SearchRecord
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_mass, with_numbers
+from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_numbers
+from rotorid.models.airframe.mass import with_mass
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.result import (
     BETWEEN_FLIGHTS,
+    add_arm_uncertainty,
     add_mass_uncertainty,
     add_thrust_uncertainty,
     thrust_relative_std,
@@ -66,6 +68,18 @@ def test_quantities_that_scale_with_the_thrust_share_its_uncertainty() -> None:
     assert found.std["inertia_x"] == pytest.approx(0.001)
     weighed = add_thrust_uncertainty(fit(mass=1.0, drag=0.5), ("mass", "drag"), 0.01)
     assert weighed.covariance[0, 1] == pytest.approx(1e-4 * 0.5)
+
+
+def test_moments_about_x_and_y_are_as_uncertain_as_the_arms() -> None:
+    measured = load_airframe("px4-sih-quad")
+    rotors = tuple(
+        dataclasses.replace(r, position_std=0.2 * np.hypot(*r.position[:2])) for r in measured.rotors
+    )
+    estimates = fit(inertia_x=0.02, inertia_z=0.04, drag=0.5)
+    assert add_arm_uncertainty(estimates, measured) is estimates
+    found = add_arm_uncertainty(estimates, dataclasses.replace(measured, rotors=rotors))
+    assert found.std["inertia_x"] == pytest.approx(np.hypot(0.001, 0.004))
+    assert found.std["inertia_z"] == found.std["drag"] == pytest.approx(0.001)
 
 
 def test_the_uncertainty_of_a_known_mass_is_added() -> None:

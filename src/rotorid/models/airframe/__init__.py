@@ -1,10 +1,12 @@
 """Airframe files: geometry and parameters of a vehicle.
 
 airframe.py         Airframe; reading and writing its TOML file; its numbers by name
+mass.py             an airframe with another mass
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML
 acceptance.py       whether the record holds for the airframe's numbers
 size_priors.py      inertia, motor lag, torque ratio and arm length by size, from public_vehicles.toml
+from_log/           airframes from the parameters of a log and the mass
 shipped/            airframes that come with the package
 """
 

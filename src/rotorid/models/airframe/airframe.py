@@ -61,6 +61,8 @@ class Rotor:
     """A rotor: position in m and thrust axis in the body frame (FLU), and its turn seen from above, "cw" or "ccw".
 
     thrust_scale: its thrust over that of the vehicle's thrust curve or coefficient. thrust_scale_std: 0 where unknown.
+    position_std: standard deviation of its distance from the origin, m, 0 where it was measured; the distances of all rotors
+    are wrong by the same share.
     """
 
     position: tuple[float, float, float]
@@ -68,6 +70,7 @@ class Rotor:
     axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
     thrust_scale: float = 1.0
     thrust_scale_std: float = 0.0
+    position_std: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +93,12 @@ class Airframe:
     def has_speed_lag(self) -> bool:
         """Whether the rotor speeds follow the commands with the motor time constant, and not the thrusts."""
         return self.lag_of == "speed"
+
+    @property
+    def arm_relative_std(self) -> float:
+        """Standard deviation of the rotors' distances from the origin over their mean."""
+        distance = sum(math.hypot(*rotor.position) for rotor in self.rotors)
+        return sum(rotor.position_std for rotor in self.rotors) / distance if distance > 0.0 else 0.0
 
     @property
     def mass(self) -> Quantity:
@@ -169,7 +178,7 @@ _TABLES = (*QUANTITIES, "thrust_curve", "rotor", "residual", "fly_back")
 _ENTRIES = {"value", "unit", "std", "source"}
 _UNIT = 1e-9
 _CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent", "voltage_exponent_std"}
-_ROTOR_ENTRIES = {"position", "direction", "axis", "thrust_scale", "thrust_scale_std"}
+_ROTOR_ENTRIES = {"position", "position_std", "direction", "axis", "thrust_scale", "thrust_scale_std"}
 
 
 def shipped_airframes() -> tuple[str, ...]:
@@ -180,21 +189,6 @@ def shipped_airframes() -> tuple[str, ...]:
     """
     folder = resources.files("rotorid.models.airframe") / "shipped"
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
-
-
-def with_mass(airframe: Airframe, mass: tuple[float, float] | None) -> Airframe:
-    """An airframe with another mass and its standard deviation, kg; None: unchanged."""
-    if mass is None:
-        return airframe
-    value, std = mass
-    quantity = Quantity((value,), "kg", (std,) if std > 0.0 else None, "given as known")
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": quantity})
-
-
-def with_exact_mass(airframe: Airframe) -> Airframe:
-    """An airframe whose mass has no standard deviation."""
-    quantity = dataclasses.replace(airframe.mass, std=None)
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": quantity})
 
 
 def load_airframe(name: str | Path) -> Airframe:
@@ -383,13 +377,16 @@ def _rotor(source: str, index: int, raw: Any) -> Rotor:
     if abs(length - 1.0) < _UNIT:
         length = 1.0  # so that an axis that was written with all digits is read back unchanged
     unit_axis = (axis[0] / length, axis[1] / length, axis[2] / length)
-    scale, std = (
+    scale, std, position_std = (
         _numbers(source, f"{label} {entry}", raw.get(entry, default))[0]
-        for entry, default in (("thrust_scale", 1.0), ("thrust_scale_std", 0.0))
+        for entry, default in (("thrust_scale", 1.0), ("thrust_scale_std", 0.0), ("position_std", 0.0))
     )
-    if scale < 0 or std < 0:
-        raise AirframeError(f"{source}: {label} thrust_scale and thrust_scale_std must be 0 or more")
-    return Rotor((position[0], position[1], position[2]), raw["direction"], unit_axis, scale, std)
+    if min(scale, std, position_std) < 0:
+        raise AirframeError(
+            f"{source}: {label} thrust_scale, thrust_scale_std and position_std must be 0 or more"
+        )
+    place = (position[0], position[1], position[2])
+    return Rotor(place, raw["direction"], unit_axis, scale, std, position_std)
 
 
 def airframe_numbers(airframe: Airframe) -> dict[str, tuple[float, float]]:
@@ -478,6 +475,7 @@ def _rotor_lines(rotor: Rotor) -> list[str]:
     lines = [
         "[[rotor]]",
         f"position = {_list_text(rotor.position)}",
+        *([f"position_std = {rotor.position_std!r}"] if rotor.position_std else []),
         f"direction = {_string_text(rotor.direction)}",
     ]
     lines += [f"axis = {_list_text(rotor.axis)}"] if rotor.axis != _FORWARD_Z else []

@@ -1,4 +1,5 @@
-"""`rotorid airframes`: shipped airframes.
+"""`rotorid airframe` and `rotorid airframes`: an airframe from a log, and those that come with rotorid.
 
-command.py  `rotorid airframes`
+from_log_command.py  `rotorid airframe`
+command.py           `rotorid airframes`
 """

@@ -37,7 +37,8 @@ from rotorid.identification.trends.steady_means import FlightMean, estimate_line
 from rotorid.identification.trends.trim import Trim, cause_directions, estimate_trim
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
-from rotorid.models.airframe.airframe import Airframe, airframe_toml, with_exact_mass
+from rotorid.models.airframe.airframe import Airframe, airframe_toml
+from rotorid.models.airframe.mass import with_exact_mass
 from rotorid.results.files import file_input, to_plain
 from rotorid.results.text import label, to_statements
 from rotorid.signals.airborne import airborne_intervals

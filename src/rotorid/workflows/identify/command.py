@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +9,16 @@ import typer
 
 from rotorid.errors import SettingError
 from rotorid.terminal.arguments import (
-    AirframeOption,
+    AirframeOrMass,
     Mapping,
+    MassOption,
+    Span,
     ValidationSeed,
+    airframe_of,
     check_seed,
     folder_option,
     input_files,
+    mass_and_std,
     parameter_names,
 )
 
@@ -35,8 +38,15 @@ def identify(
             metavar="LOG...", help="One or many flights of one vehicle, fitted together.", show_default=False
         ),
     ],
-    airframe: AirframeOption,
-    output: Annotated[Path, folder_option("The folder for the airframe and the report.")],
+    airframe: AirframeOrMass = None,
+    mass: MassOption = None,
+    span: Span = None,
+    output: Annotated[
+        Path | None,
+        folder_option(
+            "Folder for the airframe and the report. Default: the first log's name with -identified, here."
+        ),
+    ] = None,
     free: Annotated[
         str | None,
         typer.Option(
@@ -52,9 +62,9 @@ def identify(
         typer.Option(
             "--known",
             metavar="WHAT",
-            help="mass, mass=KG, mass=KG+-STD or thrust: which is held fixed, since only their ratio can be identified from "
-            "flight. The standard deviations of thrust, inertia and drag include that of the mass. Default: the one that the "
-            "airframe gives without a standard deviation, else the thrust.",
+            help="mass or thrust: which is held fixed, since only their ratio can be identified from flight. The standard "
+            "deviations of thrust, inertia and drag include that of the mass. Default: the mass with --mass, else the one that "
+            "the airframe gives without a standard deviation, else the thrust.",
             show_default=False,
         ),
     ] = None,
@@ -90,18 +100,21 @@ def identify(
 ) -> None:
     """Identify a vehicle from its flights: mass or thrust curve, inertia, motors, drag, each with its standard deviation.
 
-    AIRFRAME is the prior. The identified airframe is written, and validated on flights or parts of flights that were not fitted
-    (see `rotorid fly-back`). The exit status is 1 where it is not accepted.
+    The airframe is the prior; without one, it is made of the log's parameters and --mass. The identified airframe is written,
+    and validated on flights or parts of flights that were not fitted (see `rotorid fly-back`). The exit status is 1 where it is
+    not accepted.
     """
     from rotorid.terminal.console import count_items, out, progress_bar, setup_jax, status
 
+    folder = output or Path(f"{logs[0].stem}-identified")
     names = _names(free)
-    known_quantity, mass = _known(known)
-    _check(logs, held_out or [], known_quantity, names, fly_back, seed)
+    weighed = mass_and_std(mass)
+    if weighed is not None and known is None and names is None:
+        known = "mass"
+    _check(logs, held_out or [], known, names, fly_back, seed)
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.models.airframe.airframe import load_airframe, with_mass
         from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, file_input, write_folder
         from rotorid.workflows.identify.identify import identify_and_validate
         from rotorid.workflows.identify.summary import (
@@ -113,16 +126,17 @@ def identify(
         from rotorid.workflows.learn.learn import LearnSettings
 
         learning = LearnSettings(epochs=epochs, seed=seed, identify=False) if residual else None
-        check_folder(output)
-        prior = with_mass(load_airframe(airframe), mass)
+        check_folder(folder)
+        prior = airframe_of(airframe, None, weighed, span) if airframe else None
     all_logs = [*logs, *(held_out or [])]
     flights = [read(log, mapping) for log in count_items(all_logs, "Reading", len(all_logs))]
+    prior = prior or airframe_of(None, flights[0], weighed, span)
     with progress_bar("Fitting") as progress:
         result = identify_and_validate(
             flights[: len(logs)],
             prior,
             names,
-            known=known_quantity,  # pyright: ignore[reportArgumentType]
+            known=known,  # pyright: ignore[reportArgumentType]
             held_out=flights[len(logs) :] if held_out else None,
             is_validated=fly_back,
             seed=seed,
@@ -145,8 +159,8 @@ def identify(
             SUMMARY: summary.to_json().encode(),
             REPORT: identify_page(summary, windows, autocorrelations, curves).encode(),
         }
-    write_folder(output, files)
-    _show(summary, output, out())
+    write_folder(folder, files)
+    _show(summary, folder, out())
     if fly_back and not summary.accepted:
         raise typer.Exit(1)
 
@@ -171,23 +185,6 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def _known(text: str | None) -> tuple[str | None, tuple[float, float] | None]:
-    """Which of mass and thrust is held fixed, and a mass with its standard deviation, kg, where it is given."""
-    what, _, number = (text or "").partition("=")
-    if not number:
-        return text, None
-    value, *std = [part.strip() for part in number.strip().removesuffix("kg").replace("±", "+-").split("+-")]
-    try:
-        mass = float(value), float(std[0]) if std else 0.0
-    except ValueError:
-        mass = math.nan, 0.0
-    if what != "mass" or len(std) > 1 or not (mass[0] > 0 and 0 <= mass[1] < mass[0]):
-        raise SettingError(
-            f"--known {text}: give mass, mass=KG, mass=KG+-STD as in mass=0.5+-0.01, or thrust"
-        )
-    return what, mass
-
-
 def _check(
     logs: list[Path],
     held_out: list[Path],
@@ -197,7 +194,7 @@ def _check(
     seed: int,
 ) -> None:
     if known is not None and known not in _KNOWN:
-        raise SettingError(f"--known {known}: give mass, mass=KG, mass=KG+-STD or thrust")
+        raise SettingError(f"--known {known}: give mass or thrust")
     thrust = {"thrust_curve", "thrust_scale"} & set(free or ())
     if (known == "mass" and "mass" in (free or ())) or (known == "thrust" and thrust):
         raise SettingError(f"--known {known} and --free {known}: give one of both")

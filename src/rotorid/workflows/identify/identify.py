@@ -61,6 +61,7 @@ from rotorid.workflows.identify.residual import (
 from rotorid.workflows.identify.result import (
     Identification,
     MassSegment,
+    add_arm_uncertainty,
     add_mass_uncertainty,
     add_prior_conflicts,
     add_thrust_uncertainty,
@@ -312,6 +313,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     own_fit = add_structure_uncertainty(own_fit, structures)
     own_fit = add_prior_conflicts(add_speed_uncertainty(own_fit, preparation.speeds))
     own_fit = own_fit if available.yaw_observable else with_unidentified_yaw(own_fit, prior)
+    own_fit = add_arm_uncertainty(own_fit, prior)
     share = thrust_relative_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":

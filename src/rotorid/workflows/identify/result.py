@@ -58,6 +58,9 @@ BETWEEN_FLIGHTS: Final = 0.008
 
 _THRUST: Final = ("thrust_scale", "thrust_curve")
 _FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", *ROTOR_AERODYNAMICS, "angular_drag", ROTOR_MOMENTUM)
+_BY_LEVERS: Final = (
+    "inertia_x", "inertia_y", "products_of_inertia", "angular_drag_x", "angular_drag_y", "centre_of_mass_x", "centre_of_mass_y",
+)  # fmt: skip
 _FAR: Final = 4.0  # standard deviations of a prior
 _POORLY_IDENTIFIED: Final = 0.1  # information gain below which a quantity's source says so
 
@@ -287,6 +290,15 @@ def add_thrust_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
     v = np.array([fit.values[n] if n.startswith(scaled_names) else 0.0 for n in fit.names])
     covariance = fit.covariance + share**2 * np.outer(v, v)
     return fit.with_covariance(covariance)
+
+
+def add_arm_uncertainty(fit: Fit, airframe: Airframe) -> Fit:
+    """The fit with the uncertainty of the rotors' distances: flight identifies moments of inertia over levers only."""
+    share = airframe.arm_relative_std
+    if share == 0.0:
+        return fit
+    v = np.array([fit.values[n] if n.startswith(_BY_LEVERS) else 0.0 for n in fit.names])
+    return fit.with_covariance(fit.covariance + share**2 * np.outer(v, v))
 
 
 def add_mass_uncertainty(

@@ -6,7 +6,7 @@ import dataclasses
 
 from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import with_exact_mass
+from rotorid.models.airframe.mass import with_exact_mass
 from rotorid.simulation.free_flight.flight import to_log
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE, add_batch_axis, setpoint_conditions
 from rotorid.workflows.identify.findings import parameter_of

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rotorid.terminal.arguments import (
-    AirframeOption,
+    AirframeOrMass,
     Estimators,
     KnownMass,
     Log,
     Mapping,
+    MassOption,
     Mcap,
+    Span,
     System,
     Truth,
+    airframe_of,
     estimator_names,
     folder_option,
     input_files,
+    mass_and_std,
     system_name,
 )
 
@@ -34,7 +38,9 @@ Folder = Annotated[
 
 def track(
     log: Log,
-    airframe: AirframeOption,
+    airframe: AirframeOrMass = None,
+    mass: MassOption = None,
+    span: Span = None,
     estimators: Estimators = "ekf,ukf",
     system: System = "multirotor",
     known_mass: KnownMass = None,
@@ -51,18 +57,19 @@ def track(
 
     folder = output or Path(f"{log.stem}-track")
     names, model = estimator_names(estimators), system_name(system)
+    weighed = mass_and_std(mass)
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
-        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
         from rotorid.workflows.track.summary import Settings
 
         check_folder(folder)
-        vehicle = load_airframe(airframe)
+        vehicle = airframe_of(airframe, None, weighed, span) if airframe else None
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
+        vehicle = vehicle or airframe_of(None, flight, weighed, span)
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)

@@ -11,13 +11,17 @@ import typer
 from rotorid.errors import SettingError
 from rotorid.estimators.registry import FLIGHT_OBSERVERS, check_observer, estimator_label, help_text
 from rotorid.terminal.arguments import (
-    AirframeOption,
+    AirframeOrMass,
     Log,
     Mapping,
+    MassOption,
     Mcap,
     ModelOption,
+    Span,
+    airframe_of,
     folder_option,
     input_files,
+    mass_and_std,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
 
 def wrench(
     log: Log,
-    airframe: AirframeOption,
+    airframe: AirframeOrMass = None,
+    mass: MassOption = None,
+    span: Span = None,
     observer: Annotated[
         str,
         typer.Option(
@@ -69,20 +75,21 @@ def wrench(
 
     folder = output or Path(f"{log.stem}-wrench")
     name = observer_name(observer)
+    weighed = mass_and_std(mass)
     if not 0.0 < gain < float("inf"):
         raise SettingError(f"the observer gain {gain:g} 1/s must be positive")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
-        from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder
 
         check_folder(folder)
-        vehicle = load_airframe(airframe)
-        learned = None if model is None else _model(model, vehicle)
+        vehicle = airframe_of(airframe, None, weighed, span) if airframe else None
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
+        vehicle = vehicle or airframe_of(None, flight, weighed, span)
+        learned = None if model is None else _model(model, vehicle)
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)

@@ -11,7 +11,8 @@ import pytest
 from rotorid.control.setpoints import Lissajous, Multisine, Setpoints
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import load_airframe, with_exact_mass
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.mass import with_exact_mass
 from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.identify.checks.command_rate import UNRESOLVED, check_commands, unresolved_share
 from rotorid.workflows.identify.identify import identify

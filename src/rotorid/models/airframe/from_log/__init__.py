@@ -1,0 +1,7 @@
+"""Airframes from the parameters of a log, the mass, and priors by size.
+
+make.py    the airframe
+rotors.py  positions, axes and directions of the rotors
+frames.py  the frames that autopilots know by number
+thrust.py  form and size of the thrust curve
+"""

@@ -1,0 +1,161 @@
+"""An airframe from a log and the mass of its vehicle."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from rotorid.errors import AirframeError
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from rotorid.models.airframe.from_log.rotors import Geometry, rotors_from_parameters
+from rotorid.models.airframe.from_log.thrust import thrust_coefficient_from_log, thrust_curve_from_log
+from rotorid.models.airframe.size_priors import size_priors
+from rotorid.models.multirotor.thrust import ThrustCurve
+
+_CRAZYFLIE: Final = "crazyflie-2.1"
+_SIH_AIRFRAMES: Final = (10040, 1100)  # SYS_AUTOSTART of PX4's simulation-in-hardware quadrotors
+_SIH: Final = (
+    "SIH_MASS",
+    "SIH_IXX",
+    "SIH_IYY",
+    "SIH_IZZ",
+    "SIH_T_MAX",
+    "SIH_Q_MAX",
+    "SIH_L_ROLL",
+    "SIH_L_PITCH",
+)
+_SIH_STD: Final = 0.1  # of the simulator's parameters, which may be changed in flight
+
+Mass = tuple[float, float]
+"""Mass and its standard deviation, kg."""
+
+
+def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | None = None) -> Airframe:
+    """The airframe of the vehicle of a log: what the log's parameters say, and priors by mass and size for the rest.
+
+    Args:
+        flight: the log, of a vehicle of this mass.
+        mass: None: that of the log, where it is one of a simulator.
+        span: distance of opposite motors, m; None: that of the parameters, else a prior by the mass.
+    Returns:
+        The airframe; each of its quantities says where it is from.
+    Raises:
+        AirframeError: the mass is needed; or the log does not say where the rotors are, or how strong they are.
+    """
+    parameters = flight.parameters
+    if parameters.get("SYS_AUTOSTART") in _SIH_AIRFRAMES and all(name in parameters for name in _SIH):
+        return _of_simulator(flight, parameters, mass)
+    if mass is None:
+        raise AirframeError(
+            f"{flight.source.name}: no log knows the mass of its vehicle; weigh it as it flies, with its battery, and give "
+            "--mass KG or --mass KG+-STD"
+        )
+    if flight.format == "crazyflie-usd":
+        return _of_crazyflie(flight, mass)
+    signal = next((n for n in ("rotor_command", "rotor_speed", "rotor_thrust") if n in flight), "")
+    count = flight[signal].values.shape[1] if signal else 0
+    try:
+        geometry = rotors_from_parameters(parameters, mass[0], count, span)
+    except AirframeError as error:
+        raise AirframeError(f"{flight.source.name}: {error}") from None
+    curve = None
+    quantities = {"mass": _mass(mass)} | _sizes(geometry, mass[0])
+    if "rotor_command" in flight:
+        curve = thrust_curve_from_log(flight, parameters, mass[0])
+    elif "rotor_speed" in flight:
+        quantities["thrust_coefficient"] = thrust_coefficient_from_log(flight, mass[0])
+    return Airframe(
+        name=flight.source.stem,
+        description=f"{flight.vehicle or 'multirotor'}, from the parameters of {flight.source.name}",
+        quantities=quantities,
+        rotors=_with_position_std(geometry),
+        thrust_curve=curve,
+        source=f"airframe of {flight.source.name}",
+    )
+
+
+def _mass(mass: Mass) -> Quantity:
+    return Quantity((mass[0],), "kg", (mass[1],), "given")
+
+
+def _sizes(geometry: Geometry, mass: float) -> dict[str, Quantity]:
+    positions = np.array([rotor.position for rotor in geometry.rotors])
+    quantities = {name: _rounded(prior) for name, prior in size_priors(mass, positions).items()}
+    if geometry.arm_std > 0.0:
+        inertia = quantities["inertia"]
+        shares = (
+            math.hypot(std / value, 2.0 * geometry.arm_std)
+            for value, std in zip(inertia.value, inertia.std or (), strict=True)
+        )
+        std = tuple(_short(share * v) for share, v in zip(shares, inertia.value, strict=True))
+        source = f"{inertia.source}, with the arms' uncertainty"
+        quantities["inertia"] = dataclasses.replace(inertia, std=std, source=source)
+    if geometry.torque_ratio > 0.0:
+        prior = quantities["torque_ratio"]
+        std = geometry.torque_ratio * (prior.std or (0.0,))[0] / prior.number
+        quantities["torque_ratio"] = Quantity((geometry.torque_ratio,), "m", (std,), "CA_ROTORi_KM")
+    return quantities
+
+
+def _rounded(quantity: Quantity) -> Quantity:
+    value, std = (tuple(_short(v) for v in numbers) for numbers in (quantity.value, quantity.std or ()))
+    return dataclasses.replace(quantity, value=value, std=std)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _with_position_std(geometry: Geometry) -> tuple[Rotor, ...]:
+    return tuple(
+        dataclasses.replace(rotor, position_std=round(geometry.arm_std * math.hypot(*rotor.position), 6))
+        for rotor in geometry.rotors
+    )
+
+
+def _of_crazyflie(flight: Flight, mass: Mass) -> Airframe:
+    shipped = load_airframe(_CRAZYFLIE)
+    quantities = {**shipped.quantities, "mass": _mass(mass)}
+    description = f"{_CRAZYFLIE}, with the mass given for {flight.source.name}"
+    return dataclasses.replace(
+        shipped, name=flight.source.stem, description=description, quantities=quantities
+    )
+
+
+def _of_simulator(flight: Flight, parameters: Mapping[str, float], mass: Mass | None) -> Airframe:
+    """PX4's simulation-in-hardware: a quadrotor in X whose parameters are in the log."""
+
+    def quantity(unit: str, *names: str, scale: float = 1.0) -> Quantity:
+        value = tuple(_digits(scale * parameters[name]) for name in names)
+        return Quantity(value, unit, tuple(_digits(_SIH_STD * v) for v in value), ", ".join(names))
+
+    thrust, torque = parameters["SIH_T_MAX"], parameters["SIH_Q_MAX"]
+    x, y = _digits(parameters["SIH_L_PITCH"]), _digits(parameters["SIH_L_ROLL"])
+    quantities = {
+        "mass": quantity("kg", "SIH_MASS") if mass is None else _mass(mass),
+        "inertia": quantity("kg m^2", "SIH_IXX", "SIH_IYY", "SIH_IZZ"),
+        "torque_ratio": Quantity((_digits(torque / thrust),), "m", None, "SIH_Q_MAX over SIH_T_MAX"),
+    }
+    if parameters.get("SIH_T_TAU", 0.0) > 0.0:
+        quantities["motor_time_constant"] = quantity("s", "SIH_T_TAU")
+    std = (0.01 * thrust, 0.1 * thrust)
+    curve = ThrustCurve((0.0, _digits(thrust)), source="SIH_T_MAX, linear in the command", std=std)
+    places = ((x, -y, "ccw"), (-x, y, "ccw"), (x, y, "cw"), (-x, -y, "cw"))
+    return Airframe(
+        name=flight.source.stem,
+        description=f"PX4's simulation-in-hardware, from the parameters of {flight.source.name}",
+        quantities=quantities,
+        rotors=tuple(Rotor((a, b, 0.0), turn) for a, b, turn in places),
+        thrust_curve=curve,
+        source=f"airframe of {flight.source.name}",
+    )
+
+
+def _digits(value: float) -> float:
+    """Six significant digits: those of a single-precision parameter."""
+    return float(f"{value:.6g}")

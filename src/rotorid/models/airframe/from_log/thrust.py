@@ -1,0 +1,141 @@
+"""Thrust of the rotors, from a flight and the mass: the form of the curve by the autopilot's parameters, its size in flight.
+
+With c the command between the ends of its range, and e the share of the quadratic term (PX4's THR_MDL_FAC, ArduPilot's
+MOT_THST_EXPO),
+
+    T = k ((1 - e) c + e c^2) (V / V_0)^n,      k = m mean(f_z) / mean(sum_i T_i / k)
+
+where f_z is the specific force along body z over the first `_FIRST` s in the air: the mass is the one at take-off. The
+autopilot's parameter is its model of the motors, which may be that of other motors; the standard deviations allow for it.
+n is that of motors without speed control.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.errors import AirframeError
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import Quantity
+from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.series import interpolate_linear, is_inside
+
+_EXPO: Final = 0.5  # share of the quadratic term of motors of which no parameter is known
+_TERM_STD: Final = 0.35  # of each term, over the full thrust
+_CONSTANT_STD: Final = 0.05
+_COEFFICIENT_STD: Final = 0.15  # of a thrust coefficient from the mean thrust
+_VOLTAGE: Final = (1.5, 0.7)  # exponent of the voltage, and its standard deviation
+_LEAST_VOLTAGE: Final = 2.5  # V of a battery
+_FEWEST: Final = 20  # rows
+_FIRST: Final = 30.0  # s
+
+
+def thrust_curve_from_log(flight: Flight, parameters: Mapping[str, float], mass: float) -> ThrustCurve:
+    """The thrust curve of a flight with rotor commands and specific force.
+
+    Args:
+        flight: the log.
+        parameters: of the autopilot.
+        mass: of the vehicle in flight, kg.
+    Raises:
+        AirframeError: the log has no part in the air, or no specific force.
+    """
+    expo, expo_source = _expo(parameters)
+    zero, full = _range(parameters)
+    times, force = _force(flight)
+    command = _at(flight, "rotor_command", times)
+    c = np.clip((command - zero) / (full - zero), 0.0, 1.0)
+    total = np.sum((1.0 - expo) * c + expo * c**2, axis=1)
+    voltage, exponent, exponent_std = math.nan, 0.0, 0.0
+    if _has_voltage(flight):
+        volts = _at(flight, "battery_voltage", times)[:, 0]
+        voltage = round(float(np.median(volts)), 2)
+        exponent, exponent_std = _VOLTAGE
+        total = total * (volts / voltage) ** exponent
+    level = _level(mass, force, total, "rotor_command")
+    return ThrustCurve(
+        (0.0, _digits(level * (1.0 - expo)), _digits(level * expo)),
+        zero,
+        full,
+        voltage,
+        exponent,
+        f"form by {expo_source}; size by the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg",
+        (_digits(_CONSTANT_STD * level), _digits(_TERM_STD * level), _digits(_TERM_STD * level)),
+        exponent_std,
+    )
+
+
+def thrust_coefficient_from_log(flight: Flight, mass: float) -> Quantity:
+    """The thrust coefficient (N s^2) of a flight with rotor speeds and specific force. Raises as `thrust_curve_from_log`."""
+    times, force = _force(flight)
+    speed = _at(flight, "rotor_speed", times)
+    value = _level(mass, force, np.sum(speed**2, axis=1), "rotor_speed")
+    source = f"the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg"
+    return Quantity((_digits(value),), "N s^2", (_digits(_COEFFICIENT_STD * value),), source)
+
+
+def _expo(parameters: Mapping[str, float]) -> tuple[float, str]:
+    for name in ("MOT_THST_EXPO", "THR_MDL_FAC"):
+        if name in parameters:
+            value = float(np.clip(parameters[name], 0.0, 1.0))
+            return round(value, 3), f"{name} {value:.3g}"
+    return _EXPO, "the usual share of the quadratic term"
+
+
+def _range(parameters: Mapping[str, float]) -> tuple[float, float]:
+    """Commands at which c is 0 and 1."""
+    low, high = parameters.get("MOT_SPIN_MIN", 0.0), parameters.get("MOT_SPIN_MAX", 1.0)
+    return (round(low, 4), round(high, 4)) if 0.0 <= low < high <= 1.0 else (0.0, 1.0)
+
+
+def _has_voltage(flight: Flight) -> bool:
+    if "battery_voltage" not in flight:
+        return False
+    volts = flight["battery_voltage"].values[:, 0]
+    return bool(np.isfinite(volts).all() and volts.min() > _LEAST_VOLTAGE and np.ptp(volts) > 0.0)
+
+
+def _force(flight: Flight) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Times in the air, s, and specific force along body z, m/s^2."""
+    if "specific_force" not in flight:
+        raise AirframeError(
+            f"{flight.source.name}: no specific force (accelerometer) in the log, which the thrust would follow from; give an "
+            "airframe by --airframe"
+        )
+    signal = flight["specific_force"]
+    intervals = airborne_intervals(flight)
+    first = [(start, min(end, intervals[0][0] + _FIRST)) for start, end in intervals]
+    is_used = is_inside(signal.times, first) & np.isfinite(signal.values[:, 2])
+    if is_used.sum() < _FEWEST:
+        raise AirframeError(
+            f"{flight.source.name}: the vehicle is never in the air in this log, so that its thrust is unknown; give a log of "
+            "a flight, or an airframe by --airframe"
+        )
+    return signal.times[is_used], signal.values[is_used, 2]
+
+
+def _at(flight: Flight, name: str, times: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n k"]:
+    signal = flight[name]
+    return interpolate_linear(times, signal.times, signal.values)
+
+
+def _level(mass: float, force: Float[np.ndarray, " n"], total: Float[np.ndarray, " n"], name: str) -> float:
+    is_known = np.isfinite(total)
+    thrust, drive = mass * float(np.mean(force[is_known])), float(np.mean(total[is_known]))
+    if not (thrust > 0.0 and drive > 0.0):
+        raise AirframeError(
+            f"the mean of {name} and of the upward specific force in the air is not positive; check the log by `rotorid "
+            "inspect`, or give an airframe by --airframe"
+        )
+    return thrust / drive
+
+
+def _digits(value: float) -> float:
+    """Four significant digits."""
+    return float(f"{value:.4g}")

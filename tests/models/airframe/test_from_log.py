@@ -1,0 +1,139 @@
+"""Airframes from the parameters of a log and a mass: geometry, thrust, and what a log does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.airframe.airframe import Airframe, airframe_toml, load_airframe, parse_airframe
+from rotorid.models.airframe.from_log import frames
+from rotorid.models.airframe.from_log.make import airframe_from_log
+from rotorid.models.airframe.size_priors import arm_length_prior
+from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.system import GRAVITY
+
+ARDUPILOT = {
+    "FRAME_CLASS": 1.0,
+    "FRAME_TYPE": 1.0,
+    "MOT_THST_EXPO": 0.65,
+    "MOT_SPIN_MIN": 0.15,
+    "MOT_SPIN_MAX": 0.95,
+}
+
+
+def px4(arm: float) -> dict[str, float]:
+    """PX4's parameters of its quadrotor in X, with each coordinate of a rotor `arm` m from the centre."""
+    places = ((1, 1, 0.05), (-1, -1, 0.05), (1, -1, -0.05), (-1, 1, -0.05))
+    parameters = {"CA_ROTOR_COUNT": 4.0, "THR_MDL_FAC": 0.3}
+    for i, (x, y, moment) in enumerate(places):
+        parameters |= {f"CA_ROTOR{i}_PX": arm * x, f"CA_ROTOR{i}_PY": arm * y, f"CA_ROTOR{i}_KM": moment}
+        parameters |= {f"CA_ROTOR{i}_AX": 0.0, f"CA_ROTOR{i}_AY": 0.0, f"CA_ROTOR{i}_AZ": -1.0}
+    return parameters
+
+
+def hover(parameters: dict[str, float], *, rotors: int = 4, command: float = 0.5, **signals: float) -> Flight:
+    """A minute of hover; the battery falls where its voltage is among the signals."""
+    t = np.arange(0.0, 60.0, 0.02)
+    values = {
+        "rotor_command": np.full((len(t), rotors), command),
+        "specific_force": np.tile([0.0, 0.0, GRAVITY], (len(t), 1)),
+    }
+    values |= {name: np.full((len(t), rotors if "rotor" in name else 1), v) for name, v in signals.items()}
+    if "battery_voltage" in values:
+        values["battery_voltage"] += np.linspace(0.4, -0.4, len(t))[:, None]
+    logged = {name: Signal(name, t, v, "test") for name, v in values.items()}
+    return Flight(logged, Path("hover.log"), "test", parameters=parameters)
+
+
+def levers(airframe: Airframe) -> np.ndarray:
+    return np.array([(*r.position, 1.0 if r.direction == "ccw" else -1.0) for r in airframe.rotors])
+
+
+@pytest.mark.parametrize("name", sorted(frames._ARDUPILOT))
+def test_every_frame_is_balanced_and_controllable(name: str) -> None:
+    rotors = frames._rotors(frames._ARDUPILOT[name])
+    places = np.array([(r.forward, r.left) for r in rotors])
+    turns = np.array([1.0 if r.direction == "ccw" else -1.0 for r in rotors])
+    assert np.hypot(*places.T).max() == pytest.approx(1.0)
+    assert places.sum(axis=0) == pytest.approx(0.0, abs=0.01)
+    assert turns.sum() == 0.0
+    assert np.linalg.matrix_rank(np.column_stack([places, turns, np.ones(len(turns))])) == 4
+
+
+def test_the_frames_are_those_of_the_shipped_airframes() -> None:
+    made = airframe_from_log(hover(ARDUPILOT), (3.0, 0.01), span=0.7)
+    np.testing.assert_allclose(levers(made), levers(load_airframe("ardupilot-sitl-x")), atol=1e-4)
+    made = airframe_from_log(hover(px4(0.2)), (1.0, 0.01))
+    np.testing.assert_allclose(levers(made), levers(load_airframe("px4-sih-quad")), atol=1e-9)
+    old = {"MAV_TYPE": 2.0, "SYS_AUTOSTART": 4001.0}
+    np.testing.assert_allclose(
+        levers(airframe_from_log(hover(old), (1.0, 0.01), 0.4 * math.sqrt(2.0))), levers(made), atol=1e-6
+    )
+
+
+def test_unit_arms_are_replaced_by_the_prior_and_measured_ones_are_kept() -> None:
+    prior = arm_length_prior(1.0, 4)
+    made = airframe_from_log(hover(px4(1.0)), (1.0, 0.01))
+    assert math.hypot(*made.rotors[0].position) == pytest.approx(prior.number, rel=1e-4)
+    assert made.arm_relative_std == pytest.approx(prior.std[0] / prior.number, rel=1e-3)
+    large = airframe_from_log(hover(px4(1.0)), (60.0, 0.1))
+    assert math.hypot(*large.rotors[0].position) == pytest.approx(math.sqrt(2.0))
+    assert large.arm_relative_std == 0.0
+    narrow = airframe_from_log(hover(px4(0.2)), (1.0, 0.01)).quantities["inertia"]
+    wide = made.quantities["inertia"]
+    assert wide.std[0] / wide.value[0] > narrow.std[0] / narrow.value[0]
+    again = parse_airframe(airframe_toml(made), "again")
+    assert again.arm_relative_std == pytest.approx(made.arm_relative_std)
+
+
+def test_the_hover_carries_the_mass() -> None:
+    for flight in (
+        hover(ARDUPILOT, command=0.47),
+        hover(ARDUPILOT, command=0.47, battery_voltage=11.0),
+        hover(px4(0.2), command=0.6),
+    ):
+        made = airframe_from_log(flight, (1.7, 0.01))
+        voltage = (
+            jnp.asarray(flight["battery_voltage"].values[:1500, 0]) if "battery_voltage" in flight else None
+        )
+        command = jnp.asarray(flight["rotor_command"].values[:1500])
+        thrust = np.asarray(made.thrust_curve.collective(command, voltage))
+        assert thrust.mean() == pytest.approx(1.7 * GRAVITY, rel=1e-3)
+        assert made.thrust_curve.std
+        assert np.linalg.matrix_rank(np.asarray(allocation(made.rotors, 0.02))[2:]) == 4
+
+
+def test_speeds_give_the_thrust_coefficient() -> None:
+    flight = hover(px4(0.2), rotor_speed=500.0)
+    only_speeds = dataclasses.replace(
+        flight, signals={n: s for n, s in flight.signals.items() if n != "rotor_command"}
+    )
+    made = airframe_from_log(only_speeds, (1.0, 0.01))
+    assert made.number("thrust_coefficient") == pytest.approx(GRAVITY / 4 / 500.0**2, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "mass", "rotors", "message"),
+    [
+        (px4(0.2), None, 4, "no log knows the mass of its vehicle; weigh it"),
+        ({}, 1.0, 4, "no parameters that say where the rotors are; give an airframe by --airframe"),
+        (ARDUPILOT, 1.0, 6, "QUAD/X is a vehicle with 4 rotors, and the log has commands of 6"),
+        ({**ARDUPILOT, "FRAME_CLASS": 6.0}, 1.0, 4, "no multirotor whose rotors all thrust upwards"),
+        ({"MAV_TYPE": 1.0, "SYS_AUTOSTART": 2100.0}, 1.0, 4, "MAV_TYPE 1 is not a multirotor"),
+        (px4(0.0), 1.0, 4, "all rotors are at one place"),
+    ],
+)
+def test_what_a_log_does_not_know_is_one_line(
+    parameters: dict[str, float], mass: float | None, rotors: int, message: str
+) -> None:
+    with pytest.raises(AirframeError, match=r"hover\.log: ") as error:
+        airframe_from_log(hover(parameters, rotors=rotors), None if mass is None else (mass, 0.01))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)

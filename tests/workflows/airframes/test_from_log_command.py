@@ -1,0 +1,71 @@
+"""`rotorid airframe`, and the commands that make an airframe from a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from rotorid.cli import app
+from rotorid.models.airframe.airframe import load_airframe
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A flight table, which has no parameters."""
+    t = np.arange(0.0, 20.0, 0.02)
+    columns = {"t": t} | {f"rotor_command_{i}": np.full(len(t), 0.5) for i in range(4)}
+    columns |= {f"specific_force_{a}": np.full(len(t), 9.81 * (a == "z")) for a in "xyz"}
+    columns |= {f"body_rate_{a}": np.zeros(len(t)) for a in "xyz"}
+    path = tmp_path / "table.csv"
+    pl.DataFrame(columns).write_csv(path)
+    return path
+
+
+def test_the_airframe_of_a_log_is_written(flights: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    log = flights / "ardupilot_propeller" / "good_hover_1.BIN"
+    result = run("airframe", log, "--mass", "1.5+-0.02", "--span", "0.45", "-o", path)
+    assert result.exit_code == 0, result.output
+    airframe = load_airframe(path)
+    assert (airframe.mass.number, airframe.mass.std) == (1.5, (0.02,))
+    assert np.hypot(*airframe.rotors[0].position[:2]) == pytest.approx(0.225, abs=1e-6)
+    assert airframe.arm_relative_std == 0.0
+    printed = run("airframe", log, "--mass", "1.5±0.02", "--span", "0.45")
+    assert printed.output == path.read_text()
+
+
+def test_a_simulator_that_logs_its_parameters_needs_no_mass(flights: Path, tmp_path: Path) -> None:
+    path = tmp_path / "sih.toml"
+    assert run("airframe", flights / "px4_sih" / "default_logging.ulg", "-o", path).exit_code == 0
+    made, shipped = load_airframe(path), load_airframe("px4-sih-quad")
+    assert made.quantities["inertia"].value == pytest.approx(shipped.quantities["inertia"].value)
+    assert made.rotors == shipped.rotors
+    assert made.mass.number == 1.0
+
+
+@pytest.mark.parametrize("command", ["airframe", "identify", "track", "wrench"])
+def test_a_log_that_does_not_say_is_one_line(command: str, table: Path) -> None:
+    for arguments, message in (
+        ((), "no log knows the mass of its vehicle"),
+        (("--mass", "1.5"), "no parameters that say where the rotors are; give an airframe by --airframe"),
+        (("--mass", "heavy"), "--mass heavy: give a mass in kg, such as 1.52 or 1.52+-0.01"),
+        (("--mass", "1.5", "--span", "-1"), "--span -1.0: give a distance in m above 0"),
+    ):
+        result = run(command, table, *arguments)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+        assert "Traceback" not in result.output
+
+
+def test_a_span_is_not_for_an_airframe_with_rotors(table: Path) -> None:
+    result = run("track", table, "--airframe", "quadrotor-x", "--span", "0.5")
+    assert result.exit_code == 2
+    assert "--span is for an airframe by the log's parameters" in " ".join(result.output.split())
