@@ -371,7 +371,8 @@ def _with_likelier_lag(
 ) -> tuple[Estimation, OtherLag]:
     """The fit with that lag, of the thrusts or of the speeds, which predicts better; and the other one.
 
-    Where the noise of both fits differs, each may predict worse than the other one with its own noise: the mean probability counts.
+    Where the noise of the two fits differs, each may predict worse than the other with its own noise: the mean of both
+    probabilities decides.
     """
     other = compare_other_lag(estimation, loss)
     if other.probability <= 0.5:

@@ -10,7 +10,6 @@ some stretches to that of the next ones, near in time, by more than the scatter 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 from jaxtyping import Float
