@@ -167,4 +167,4 @@ def test_numbers_of_the_identified_airframes_are_on_the_page(
     page = benchmarks_page(study.rows, study.curves, 0)
     assert f">0.0123 ± {number_text(0.005)}<" in page.replace("\N{NO-BREAK SPACE}", " ")
     assert ">50<" in page
-    assert "Identification accepted 1 of 1 times" in headline(study.rows)[0]
+    assert "Identification completed 1 of 1 times" in headline(study.rows)[0]
