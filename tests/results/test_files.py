@@ -16,7 +16,7 @@ from mcap.reader import make_reader
 from rotorid.errors import OutputError
 from rotorid.estimators.base import Health
 from rotorid.results import files
-from rotorid.results.files import check_folder, file_input
+from rotorid.results.files import check_folder, file_input, write_folder
 from rotorid.workflows.track.files import estimates_mcap, estimates_parquet, write_results
 from rotorid.workflows.track.summary import Settings, summarise
 from tests.workflows.tracks_for_tests import T, made_flight, made_track, quantity
@@ -158,9 +158,22 @@ def test_a_file_in_the_way(tracks, summary, tmp_path: Path) -> None:
     assert (tmp_path / "results").read_text() == "mine"
 
 
-def test_no_such_place(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="does not exist; create it"):
-        check_folder(tmp_path / "no" / "results")
+def test_parents_are_made_and_removed_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "new" / "deep" / "results"
+    check_folder(folder)
+    assert not list(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        with pytest.raises(OutputError, match="nothing was changed"):
+            write_folder(folder, {"a.txt": b"a"})
+    assert not list(tmp_path.iterdir())
+    write_folder(folder, {"a.txt": b"a"})
+    assert (folder / "a.txt").read_bytes() == b"a"
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="file is a file; name another folder"):
+        check_folder(tmp_path / "file" / "results")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")

@@ -69,7 +69,7 @@ def table_columns(flight: Flight) -> dict[str, Float64[np.ndarray, " n"]]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name and rename it, so that it never appears incomplete."""
+    """Write a file under a temporary name and rename it, so that it never appears incomplete; its folder is created."""
     with uninterrupted():
         _write_whole(path, content)
 
@@ -77,6 +77,7 @@ def write_whole(path: Path, content: bytes) -> None:
 def _write_whole(path: Path, content: bytes) -> None:
     temporary = None
     try:
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -80,14 +80,14 @@ def check_folder(folder: str | Path) -> None:
     """Check that results can be written into a folder, before any work is done.
 
     Raises:
-        OutputError: the folder is a file, its parent does not exist, or there is no permission to write.
+        OutputError: the folder or one that it would be in is a file, or there is no permission to write.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: this is a file; name a folder for the results")
-    place = folder if folder.is_dir() else folder.parent
+    place = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not place.is_dir():
-        raise OutputError(f"{folder}: the folder {place} does not exist; create it or name another")
+        raise OutputError(f"{folder}: {place} is a file; name another folder for the results")
     if not os.access(place, os.W_OK | os.X_OK):
         raise OutputError(f"{folder}: no permission to write in {place}; name another folder with -o")
 
@@ -96,13 +96,13 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files into a folder, all of them or none.
 
     Args:
-        folder: created where it does not exist.
+        folder: created where it does not exist, with those that it is in.
         files: contents by name. An `estimates.mcap` of an earlier run is removed if new estimates come without one.
     Raises:
         OutputError: the files cannot be written; the folder is then unchanged.
     """
     check_folder(folder)
-    with uninterrupted(), _translated_errors(folder), _temporary_folder(folder) as partial:
+    with uninterrupted(), _translated_errors(folder), _parents(folder), _temporary_folder(folder) as partial:
         for name, content in files.items():
             (partial / name).write_bytes(content)
         if not folder.is_dir():
@@ -112,6 +112,20 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             os.replace(partial / name, folder / name)
         if ESTIMATES in files and ESTIMATES_MCAP not in files:
             (folder / ESTIMATES_MCAP).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _parents(folder: Path) -> Iterator[None]:
+    """The folders that a folder is in, removed again after a failure where they did not exist."""
+    missing = [p for p in folder.absolute().parents if not p.exists()]
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for parent in missing:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
 
 
 @contextlib.contextmanager

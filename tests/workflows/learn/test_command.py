@@ -86,7 +86,7 @@ def test_an_error_is_one_line_that_names_the_log(tmp_path: Path, monkeypatch) ->
     common = ["learn", "good.csv", "-a", HEXAROTOR]
     for arguments, words in (
         (["-o", "file"], "file: this is a file"),
-        (["-o", "no/model"], "the folder no does not exist"),
+        (["-o", "file/model"], "file is a file"),
         (["-o", "model", "--architecture", "deep"], "no architecture 'deep'; choose from split, body, none"),
         (["-o", "model", "--horizon", "0"], "horizon 0: must be 1 or more"),
         (["-o", "model", "--epochs", "0"], "epochs 0: must be 1 or more"),

@@ -80,7 +80,7 @@ def test_limits() -> None:
         (["--for", "inertia", "--home", "here"], "--home here: give latitude"),
         (["--for", "inertia", "--duration", "3"], "duration 3 s"),
         (["--for", "inertia", "--autopilot", "other"], "no autopilot 'other'"),
-        (["--for", "inertia", "-o", "/nowhere/at/all"], "does not exist"),
+        (["--for", "inertia", "-o", "/dev/null/at/all"], "/dev/null is a file"),
     ],
 )
 def test_one_line_about_what_is_wrong(arguments: list[str], said: str) -> None:

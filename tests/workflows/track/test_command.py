@@ -175,7 +175,7 @@ AIRFRAME = 'name = "mine"\n[mass]\nvalue = {value}\nunit = "{unit}"\n'
             "known mass -2 kg must be positive",
         ),
         (["flight.parquet", "-a", "simulated-quad", "-o", "grams.toml"], "grams.toml: this is a file"),
-        (["flight.parquet", "-a", "simulated-quad", "-o", "no/results"], "the folder no does not exist"),
+        (["flight.parquet", "-a", "simulated-quad", "-o", "grams.toml/results"], "grams.toml is a file"),
         (["flight.parquet", "-a", "simulated-quad", "--truth", "no.csv"], "no.csv: there is no such file"),
         (
             ["ground.csv", "-a", "simulated-quad"],

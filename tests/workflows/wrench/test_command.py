@@ -126,7 +126,7 @@ def test_another_observer_with_a_truth_of_its_own(call, place: Path) -> None:
         (["pushed.parquet", "-a", "quadrotor-x"], "4 [[rotor]], and the log has 6 columns of rotor_speed"),
         (["pushed.parquet", "-a", "simulated-quad"], "no [[rotor]]"),
         (["pushed.parquet", "-a", HEXAROTOR, "-o", "pushed.parquet"], "pushed.parquet: this is a file"),
-        (["pushed.parquet", "-a", HEXAROTOR, "-o", "no/results"], "the folder no does not exist"),
+        (["pushed.parquet", "-a", HEXAROTOR, "-o", "pushed.parquet/results"], "pushed.parquet is a file"),
         (["hover.csv", "-a", "quadrotor-x"], "none of rotor_thrust, rotor_speed, rotor_command in this log"),
         (["blind.csv", "-a", "quadrotor-x"], "no attitude and no body_rate and no velocity in this log"),
     ],

@@ -182,8 +182,6 @@ def _open_dataset(
         dataset = Dataset(folder)
         _check_same_settings(dataset, settings)
         existing = dataset.cells
-    elif not folder.absolute().parent.is_dir():
-        raise OutputError(f"{folder}: the folder {folder.parent} does not exist; create it or name another")
     cells = {cell: max(existing.get(cell, 0), requested.get(cell, 0)) for cell in {**existing, **requested}}
     if cells != existing:
         make_folder(folder)

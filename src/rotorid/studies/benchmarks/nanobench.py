@@ -267,7 +267,8 @@ def _force_rows(
     """Squares of the commands, voltage in V and m f_z in N, in the rows of flights in which f_z was measured."""
     rows = [_squares(flight) for flight in flights]
     is_measured = np.concatenate([np.asarray(r[0].mask)[:, _force_column(mask=True)] for r in rows])
-    squares, voltage = (np.concatenate([r[k] for r in rows])[is_measured] for k in (1, 2))
+    squares = np.concatenate([r[1] for r in rows])[is_measured]
+    voltage = np.concatenate([r[2] for r in rows])[is_measured]
     force = np.concatenate([np.asarray(r[0].y)[:, _force_column()] for r in rows])[is_measured]
     return squares, voltage, MASS * force
 

@@ -65,15 +65,13 @@ def simulate(
     The table has rotor commands and specific force instead of the thrust. The same seed gives the same file. An invalid NAME
     prints the valid names.
     """
-    from rotorid.errors import OutputError, SettingError
+    from rotorid.errors import SettingError
     from rotorid.terminal.console import out, setup_jax, status
 
     if airframe is not None and (trajectory is not None or mass_profile is not None):
         raise SettingError("--trajectory and --mass-profile cannot be combined with --airframe; remove them")
     if airframe is None and sensors is not None:
         raise SettingError("--sensors needs --airframe")
-    if not output.absolute().parent.is_dir():
-        raise OutputError(f"{output}: the folder {output.parent} does not exist; create it or give another")
     with status("Simulating"):
         setup_jax()
         from rotorid.logs.write import write_table
