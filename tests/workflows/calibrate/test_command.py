@@ -71,7 +71,6 @@ def test_simulations_that_cannot_be(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rotorid.terminal.console.setup_jax", lambda: None)
     for arguments in (
-        ["-o", "no/flight.csv"],
         ["-o", "flight.txt"],
         ["-o", "flight.csv", "--trajectory", "lop"],
         ["-o", "flight.csv", "--mass-profile", "stairs"],
