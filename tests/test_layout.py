@@ -25,6 +25,7 @@ ORDER = (
     "progress",
     "cache",
     "uninterrupted",
+    "display",
     "geometry",
     "numerics",
     "logs",

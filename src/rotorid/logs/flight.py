@@ -11,12 +11,17 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import SignalError
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
 
 _CUT: Final = re.compile(r"\b(is|be) cut\b")
 
@@ -87,8 +92,8 @@ class Signal:
         return float(1.0 / np.median(np.diff(self.times))) if len(self.times) > 1 else 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Flight:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Flight(AbstractDisplay):
     """The named signals of one flight.
 
     vehicle: as the log describes it ("" if it does not). source: the file. format:
@@ -149,6 +154,42 @@ class Flight:
         """A copy with these signals added or replaced."""
         merged = dict(self.signals) | {s.name: s for s in signals}
         return dataclasses.replace(self, signals=merged, notes=self.notes + notes)
+
+    def overview(self) -> Overview:
+        """File, duration and vehicle, and of each signal unit, frame, rate and number of samples."""
+        from rotorid.logs.display import flight_overview
+
+        return flight_overview(self)
+
+    def plot(self, *names: str) -> go.Figure:
+        """The signals over time as a plotly figure.
+
+        Args:
+            names: of signals, keys of `KINDS`; none: all of the log.
+        Returns:
+            A panel for each signal, with its unit on the axis and a curve for each component. A curve has about 2,000 points;
+            its lowest and highest values remain.
+        Raises:
+            SignalError: the log lacks one of the signals.
+        """
+        from rotorid.logs.display import flight_figure
+
+        return flight_figure(self, names)
+
+    def to_frame(self, *names: str) -> pa.Table:
+        """The signals as the flight table, an Arrow table.
+
+        Args:
+            names: of signals, keys of `KINDS`; none: all of the log.
+        Returns:
+            `t` in s from the start of the flight, a row for every time stamp of any of the signals, and a column for each
+            component, null where it was not measured. The metadata of a column has its unit, frame and source.
+        Raises:
+            SignalError: the log lacks one of the signals.
+        """
+        from rotorid.logs.display import flight_frame
+
+        return flight_frame(self, names)
 
 
 def split_column(column: str) -> tuple[str, int] | None:

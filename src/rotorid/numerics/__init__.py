@@ -13,4 +13,5 @@ draws.py          random numbers, equal in JAX and in C
 families.py       families of distributions
 resampling.py     resampling of weighted particles
 bisection.py      bisection
+decimation.py     curves and bands with few enough points to draw
 """

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.estimators.base import Health
+from rotorid.numerics.decimation import segments
 from rotorid.report.charts import (
     Figure,
     Trace,
@@ -19,7 +20,6 @@ from rotorid.report.charts import (
     layout,
     line,
     line_style,
-    segments,
     shaded_interval,
     space_layout,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.report.charts import decimate_band, decimate_line, extremes, segments
+from rotorid.numerics.decimation import decimate_band, decimate_line, extremes, segments
 
 
 @pytest.mark.parametrize("n", [1, 5, 100, 12345])
