@@ -210,6 +210,13 @@ def airframe_of(
     return with_mass(load_airframe(name), mass)
 
 
+def airframe_file(airframe: Airframe) -> dict[str, bytes]:
+    """The file of an airframe that was made from a log, by name."""
+    from rotorid.models.airframe.airframe import airframe_toml
+
+    return {"airframe.toml": airframe_toml(airframe).encode()}
+
+
 def check_seed(seed: int) -> None:
     """Raise SettingError for a negative seed."""
     if seed < 0:

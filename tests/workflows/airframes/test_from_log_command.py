@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +70,12 @@ def test_a_span_is_not_for_an_airframe_with_rotors(table: Path) -> None:
     result = run("track", table, "--airframe", "quadrotor-x", "--span", "0.5")
     assert result.exit_code == 2
     assert "--span is for an airframe by the log's parameters" in " ".join(result.output.split())
+
+
+def test_track_writes_the_airframe_that_it_made(flights: Path, tmp_path: Path) -> None:
+    log, folder = flights / "px4_sih" / "default_logging.ulg", tmp_path / "new" / "track"
+    result = run("track", log, "--mass", "1.0", "--estimator", "ekf", "-o", folder)
+    assert result.exit_code == 0, result.output
+    assert load_airframe(folder / "airframe.toml").mass.source == "given"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [entry["role"] for entry in summary["inputs"]] == ["log"]

@@ -17,6 +17,7 @@ from rotorid.terminal.arguments import (
     Span,
     System,
     Truth,
+    airframe_file,
     airframe_of,
     estimator_names,
     folder_option,
@@ -51,7 +52,8 @@ def track(
 ) -> None:
     """Track the mass, drag and wind of a vehicle over a flight, each with its standard deviation.
 
-    Writes estimates.parquet, summary.json and report.html, a self-contained page.
+    Writes estimates.parquet, summary.json and report.html, a self-contained page; without --airframe also the airframe that it
+    made, airframe.toml.
     """
     from rotorid.terminal.console import out, setup_jax, status
 
@@ -74,7 +76,8 @@ def track(
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)
     settings = Settings("track", names, model, vehicle.name, known_mass)
-    summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap)
+    others = {} if airframe else airframe_file(vehicle)
+    summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap, others)
     from rotorid.workflows.track.terminal import show
 
     show(summary, folder, out())
@@ -87,6 +90,7 @@ def track_and_write(
     folder: Path,
     inputs: Sequence[Input] = (),
     mcap: bool = False,
+    others: dict[str, bytes] | None = None,
 ) -> Summary:
     """Track a flight and write the results into a folder, with a status line in the terminal.
 
@@ -97,6 +101,7 @@ def track_and_write(
         folder: see `write_results`.
         inputs: the files that the flight and the airframe were read from.
         mcap: whether to write the estimates as MCAP too.
+        others: more files, contents by name.
     """
     from rotorid.estimators.registry import estimator_label
     from rotorid.models.registry import system_for
@@ -130,5 +135,5 @@ def track_and_write(
     with status("Writing the report"):
         motion = flight_motion(prepared.flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
         summary = summarise(tracks, flight, settings, inputs, motion.fast_speed, doubts)
-        write_results(folder, tracks, summary, track_page(tracks, flight, motion, summary), mcap)
+        write_results(folder, tracks, summary, track_page(tracks, flight, motion, summary), mcap, others)
     return summary

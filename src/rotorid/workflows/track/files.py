@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ def write_results(
     summary: Summary,
     report_html: str,
     mcap: bool = False,
+    others: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Write the files of a result into a folder.
 
@@ -42,6 +43,7 @@ def write_results(
         summary: their numbers.
         report_html: the page.
         mcap: whether to write the estimates as MCAP too.
+        others: more files, contents by name.
     Returns:
         The folder.
     Raises:
@@ -54,7 +56,8 @@ def write_results(
         | {
             SUMMARY: summary.to_json().encode(),
             REPORT: report_html.encode(),
-        },
+        }
+        | dict(others or {}),
     )
     return folder
 

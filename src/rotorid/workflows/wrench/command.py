@@ -18,6 +18,7 @@ from rotorid.terminal.arguments import (
     Mcap,
     ModelOption,
     Span,
+    airframe_file,
     airframe_of,
     folder_option,
     input_files,
@@ -98,7 +99,8 @@ def wrench(
             from rotorid.results.files import file_input
 
             inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
-    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap)
+    others = {} if airframe else airframe_file(vehicle)
+    summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap, others)
     from rotorid.workflows.wrench.terminal import show
 
     show(summary, folder, out())
@@ -129,9 +131,10 @@ def wrench_and_write(
     inputs: Sequence[Input] = (),
     model: LearnedModel | None = None,
     mcap: bool = False,
+    others: dict[str, bytes] | None = None,
 ) -> WrenchSummary:
     """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in
-    place of the airframe. mcap: whether estimates are written as MCAP, too."""
+    place of the airframe. mcap: whether estimates are written as MCAP, too. others: more files, contents by name."""
     from rotorid.results.files import REPORT, SUMMARY, write_folder
     from rotorid.terminal.console import status
     from rotorid.workflows.track.files import estimates_files
@@ -159,5 +162,5 @@ def wrench_and_write(
             SUMMARY: summary.to_json().encode(),
             REPORT: wrench_page(track, flight, summary).encode(),
         }
-        write_folder(folder, files)
+        write_folder(folder, files | (others or {}))
     return summary
