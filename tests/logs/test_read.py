@@ -40,7 +40,7 @@ def test_the_format_is_told_by_content(tmp_path: Path, format: str):
     [
         (b"", "is empty"),
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "is a PNG picture"),
-        (b"\x1f\x8b" + bytes(100), "compressed with gzip"),
+        (b"\x1f\x8b" + bytes(100), "gzip file that is cut or damaged"),
         (b"FMT, 128, 89, FMT, BBnNZ, Type,Length,Name,Format,Columns\n", "ArduPilot log as text"),
         (
             (1_700_000_000_000_000).to_bytes(8, "big") + b"\xfd" + bytes(100),

@@ -7,6 +7,7 @@ mcap/           MCAP files
 px4/            PX4 ULog files
 ros/            ROS 1 and ROS 2 bags
 tables/         Tables of numbers: flight tables, and CSV with a mapping
+archives.py     Compressed logs: the one log in a .gz, .xz or .zip file
 display.py      A flight as overview, plotly figure and Arrow table
 flight.py       Signals and flights
 frames.py       Conversion from the frames of autopilots to rotorid's

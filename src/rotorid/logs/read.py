@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.logs.archives import is_archive, unpack
 from rotorid.logs.flight import Flight
 from rotorid.logs.reader_base import LogFile
 
@@ -130,12 +131,21 @@ def format_list() -> str:
     return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
+def _is_log(file: LogFile) -> bool:
+    """Whether a file of an archive is a log, by its first bytes or its name."""
+    suffix = file.path.suffix.lower()
+    return suffix == ".csv" or any(
+        suffix in entry.suffixes or entry.recognise(file) for entry in FORMATS[:-1]
+    )
+
+
 def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     """The flight in a log file.
 
     Args:
         path: a PX4 ULog, an ArduPilot DataFlash .BIN, a MAVLink recording, a ROS bag, a Crazyflie micro-SD log, a flight
-            table (CSV, Parquet, MCAP), or any other CSV or Parquet table with a mapping.
+            table (CSV, Parquet, MCAP), or any other CSV or Parquet table with a mapping; also compressed (.gz, .xz), or
+            the only log in a .zip.
         mapping: a TOML file that describes the columns of any other table (see `rotorid.logs.tables.mapped`), or chooses the
             vehicle of a recording or the topics of a bag (see `rotorid.logs.options`).
     Returns:
@@ -151,6 +161,8 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
 
         path = storage_file(path)
     file = LogFile(path, None if mapping is None else Path(mapping))
+    if is_archive(file.head):
+        file = unpack(file, _is_log)
     log_format = next(entry for entry in FORMATS if entry.recognise(file))
     with np.errstate(
         invalid="ignore", over="ignore"

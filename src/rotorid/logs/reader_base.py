@@ -29,21 +29,25 @@ HEAD: Final = 65536
 class LogFile:
     """A file, or the folder of a ROS bag, that `read` was given. It is read once, and only as far as it is needed.
 
-    path: of the file. mapping: of the TOML file beside it, None without one.
+    path: of the file. mapping: of the TOML file beside it, None without one. unpacked: its content, where the file is an
+    archive; None for one that is not.
     """
 
-    def __init__(self, path: Path, mapping: Path | None = None) -> None:
+    def __init__(self, path: Path, mapping: Path | None = None, unpacked: bytes | None = None) -> None:
         self.path = path
         self.mapping = mapping
+        self.unpacked = unpacked
 
     @functools.cached_property
     def content(self) -> bytes:
         """All bytes. Raises LogError or LogFormatError where there are none."""
-        return read_bytes(self.path)
+        return read_bytes(self.path) if self.unpacked is None else self.unpacked
 
     @functools.cached_property
     def head(self) -> bytes:
         """The first bytes; none of a folder, or of a file that cannot be opened."""
+        if self.unpacked is not None:
+            return self.unpacked[:HEAD]
         if not self.path.is_file():  # a pipe can be read only once
             return b"" if self.path.is_dir() or not self.path.exists() else self.content[:HEAD]
         try:

@@ -35,12 +35,17 @@ def folder_option(words: str) -> Any:
     return typer.Option("--output", "-o", metavar="DIR", help=words, show_default=False)
 
 
+LOG_FORMATS: Final = (
+    "PX4 .ulg, ArduPilot .BIN, MAVLink .tlog, ROS bag, Crazyflie micro-SD log, flight table (.csv, .parquet, .mcap), or any "
+    "CSV with --mapping; also compressed (.gz, .xz, .zip)."
+)
+"""In the help of the commands."""
+
 Log = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="A flight log: PX4 .ulg, ArduPilot .BIN, MAVLink .tlog, ROS bag, Crazyflie micro-SD log, flight table (.csv, "
-        ".parquet, .mcap), or any CSV with --mapping.",
+        help=f"A flight log: {LOG_FORMATS}",
         show_default=False,
     ),
 ]

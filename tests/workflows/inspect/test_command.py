@@ -59,3 +59,20 @@ def test_every_recorded_flight_can_be_inspected(flights: Path) -> None:
         result = CliRunner(env={"COLUMNS": "100"}).invoke(app, ["inspect", str(log)])
         assert result.exit_code == 0, result.output
         assert "Checks" in result.stdout
+
+
+def test_several_logs_and_one_that_cannot_be_read(flight_csv: Path, tmp_path: Path) -> None:
+    empty, copy = tmp_path / "empty.ulg", tmp_path / "copy.csv"
+    empty.write_bytes(b"")
+    copy.write_bytes(flight_csv.read_bytes())
+    arguments = ["inspect", str(flight_csv), str(empty), str(copy)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [f"rotorid: {empty}: is empty; fetch it again from the vehicle"]
+    assert result.stdout.count("Identifiable from this log") == 2
+    assert result.stdout.index("flight.csv") < result.stdout.index("copy.csv")
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 2
+    assert [Path(entry["file"]).name for entry in json.loads(result.stdout)] == ["flight.csv", "copy.csv"]
+    result = CliRunner().invoke(app, ["inspect", str(empty), "--json"])
+    assert (result.exit_code, result.stdout) == (2, "")

@@ -33,9 +33,11 @@ class Messages:
 
 @dataclasses.dataclass(frozen=True)
 class Bag:
-    """An open bag. topics: type of each topic that has messages. unknown: topics whose type has no definition."""
+    """An open bag. format: as in `Flight.format`. topics: type of each topic that has messages. unknown: topics whose type has
+    no definition."""
 
     path: Path
+    format: str
     topics: dict[str, str]
     unknown: dict[str, str]
     reader: Any
@@ -44,7 +46,7 @@ class Bag:
     def read(self, topic: str) -> Messages:
         """The decoded messages of a topic."""
         kind = self.topics[topic]
-        decode = self.store.deserialize_ros1 if self.path.suffix == ".bag" else self.store.deserialize_cdr
+        decode = self.store.deserialize_ros1 if self.format == "ros1-bag" else self.store.deserialize_cdr
         times: list[int] = []
         content: list[Any] = []
         connections = [c for c in self.reader.connections if c.topic == topic]
@@ -65,14 +67,15 @@ class Bag:
 
 
 @contextlib.contextmanager
-def open_bag(path: Path, format: str, definitions: Path | None) -> Iterator[Bag]:
+def open_bag(file: LogFile, format: str, definitions: Path | None) -> Iterator[Bag]:
     """Open a bag. format: as in `Flight.format`. definitions: a folder of .msg files of types that the bag does not define."""
+    path = file.path
     try:
         from rosbags.rosbag1 import Reader as Reader1
         from rosbags.rosbag2 import Reader as Reader2
     except ImportError:
         raise SettingError(f"{path}: ROS bags need the package rosbags; install it with: {INSTALL}") from None
-    with _named(path, format) as name:
+    with _named(file, format) as name:
         try:
             reader = Reader1(name) if format == "ros1-bag" else Reader2(name)
             reader.open()
@@ -82,7 +85,7 @@ def open_bag(path: Path, format: str, definitions: Path | None) -> Iterator[Bag]
                 f"{'rosbag reindex' if format == 'ros1-bag' else 'ros2 bag reindex, or mcap recover'}"
             ) from None
         try:
-            yield _bag(name, reader, definitions)
+            yield _bag(path, format, reader, definitions)
         finally:
             with contextlib.suppress(Exception):
                 reader.close()
@@ -116,11 +119,11 @@ def format_of(file: LogFile) -> str:
     return "ros2-db3" if file.head.startswith(b"SQLite format 3\0") else "ros2-mcap"
 
 
-def _bag(path: Path, reader: Any, definitions: Path | None) -> Bag:
+def _bag(path: Path, format: str, reader: Any, definitions: Path | None) -> Bag:
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
     topics = {c.topic: c.msgtype for c in reader.connections if c.msgcount}
-    store = get_typestore(Stores.ROS1_NOETIC if path.suffix == ".bag" else Stores.ROS2_HUMBLE)
+    store = get_typestore(Stores.ROS1_NOETIC if format == "ros1-bag" else Stores.ROS2_HUMBLE)
     for connection in reader.connections:
         with contextlib.suppress(Exception):  # types without a definition are in `unknown`
             store.register(_types(connection))
@@ -134,7 +137,7 @@ def _bag(path: Path, reader: Any, definitions: Path | None) -> Bag:
             types |= get_types_from_msg(file.read_text("utf-8"), f"{package}/msg/{file.stem}")
         store.register({k: v for k, v in types.items() if k not in store.fielddefs})
     unknown = {topic: kind for topic, kind in topics.items() if kind not in store.fielddefs}
-    return Bag(path, {t: k for t, k in topics.items() if t not in unknown}, unknown, reader, store)
+    return Bag(path, format, {t: k for t, k in topics.items() if t not in unknown}, unknown, reader, store)
 
 
 def _types(connection: Any) -> dict:
@@ -155,9 +158,15 @@ def _types(connection: Any) -> dict:
 
 
 @contextlib.contextmanager
-def _named(path: Path, format: str) -> Iterator[Path]:
-    """The path under a name with the ending by which `rosbags` tells formats."""
-    suffix = _SUFFIXES[format]
+def _named(file: LogFile, format: str) -> Iterator[Path]:
+    """A file on the disk with the ending by which `rosbags` tells formats."""
+    path, suffix = file.path, _SUFFIXES[format]
+    if file.unpacked is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / f"bag{suffix}"
+            copy.write_bytes(file.unpacked)
+            yield copy
+        return
     if path.is_dir() or path.suffix == suffix:
         yield path
         return

@@ -44,7 +44,7 @@ def read_ros(file: LogFile) -> Flight:
     mapping = {k: v for k, v in named.items() if v is not None}
     folder = options.text("ros", "definitions") if options is not None else None
     definitions = None if folder is None or options is None else options.path.parent / folder
-    with open_bag(path, format, definitions) as bag:
+    with open_bag(file, format, definitions) as bag:
         return _flight(bag, path, format, mapping)
 
 

@@ -15,8 +15,6 @@ from rotorid.logs.tables.table import read_table_csv
 _OTHER_FILES: Final = {
     b"\x89PNG": "a PNG picture",
     b"\xff\xd8\xff": "a JPEG picture",
-    b"PK\x03\x04": "a zip archive; unpack it and give the log in it",
-    b"\x1f\x8b": "compressed with gzip; unpack it and give the log in it",
     b"%PDF": "a PDF document",
     b"\x89HDF": "an HDF5 file; export it as CSV",
     b"FMT, 128": "an ArduPilot log as text; give the .BIN that it was made from",

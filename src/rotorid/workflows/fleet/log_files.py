@@ -1,7 +1,8 @@
 """Search for logs in folders, and the file of the records of a fleet.
 
 A file is a log by its first bytes or by its suffix, so that a damaged log is reported and not skipped; a CSV file by its
-header, or if there is a mapping. A folder with a ROS 2 bag is one log. A folder with results of rotorid is skipped.
+header, or if there is a mapping; a compressed file by the suffix before that of the archive (`flight.ulg.gz`). A folder with a
+ROS 2 bag is one log. A folder with results of rotorid is skipped.
 
 `progress.jsonl` has a line for each analysed flight, written at once. An incomplete line after an interruption is ignored; of
 two lines of one flight the later one counts.
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rotorid.errors import LogError, LogFormatError, OutputError
+from rotorid.logs.archives import ARCHIVES
 from rotorid.logs.flight import split_column
 from rotorid.logs.read import FORMATS, is_tlog
 from rotorid.logs.tables.cells import read_header
@@ -114,6 +116,8 @@ def is_log(path: Path, is_any_csv: bool = False) -> bool:
     """Whether a file is a log, intact or damaged. is_any_csv: whether any CSV file may be a log."""
     if path.is_dir() or path.suffix.lower() in _SUFFIXES:
         return True
+    if path.suffix.lower() in ARCHIVES:
+        return Path(path.stem).suffix.lower() in _SUFFIXES
     try:
         with path.open("rb") as file:
             head = file.read(65536)
