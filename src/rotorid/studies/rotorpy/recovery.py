@@ -110,8 +110,8 @@ def estimates_of(model: Any, signal: float, rotors: str) -> Estimates:
         )
         slopes[k] = [(high[n] - low[n]) / (2.0 * step) for n in nominal]
     variance = np.sum((covariance @ slopes) * slopes, axis=0)
-    derived = {
-        name: (v, math.sqrt(max(s, 0.0))) for (name, v), s in zip(nominal.items(), variance, strict=True)
+    derived = {  # what follows from the prior alone is no estimate
+        name: (v, math.sqrt(s)) for (name, v), s in zip(nominal.items(), variance, strict=True) if s > 0.0
     }
     direct = {n: (model.fit.values[n], model.fit.std[n]) for n in model.fit.names}
     reported = {n: (q.value, q.std) for n, q in model.hover.items() if n in _REPORTED}
