@@ -1,12 +1,14 @@
 """rotorid: run-time model identification for flying robots.
 
-    from rotorid import load_airframe, read, track
+    from rotorid import track
 
-    mass = track(read("flight.ulg"), load_airframe("quad.toml")).quantities["mass"]
+    tracked = track("flight.ulg", "quad.toml")
+    tracked.plot("mass")
 
 The names of `__init__.pyi` are the public interface of the first steps; every package has its own list, in its own
-`__init__.pyi`. A name is loaded when it is first used, so that `import rotorid` is quick. Estimators want float64, which the
-caller switches on: `jax.config.update("jax_enable_x64", True)`. The commands do that themselves.
+`__init__.pyi`. A name is loaded when it is first used, so that `import rotorid` is quick. `track` and `identify` compute in
+float64, as the commands do. Estimators that `run` runs want float64, too, which its caller switches on:
+`jax.config.update("jax_enable_x64", True)`.
 """
 
 from __future__ import annotations

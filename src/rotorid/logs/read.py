@@ -12,13 +12,15 @@ Readers are imported when they are called, so that `rotorid --help` stays quick.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from rotorid.errors import SettingError
 from rotorid.logs.archives import is_archive, unpack
 from rotorid.logs.flight import Flight
 from rotorid.logs.reader_base import LogFile
@@ -168,3 +170,28 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
         invalid="ignore", over="ignore"
     ):  # values that are not finite are left out later, with a note
         return log_format.read(file)
+
+
+def to_flight(log: object) -> Flight:
+    """The flight of a log that is given as a Flight or as the path of its file.
+
+    Raises:
+        LogError: the file cannot be read, see `read`.
+        SettingError: neither a Flight nor a path.
+    """
+    if isinstance(log, Flight):
+        return log
+    if isinstance(log, (str, os.PathLike)):
+        return read(os.fspath(log))
+    raise SettingError(f"a log must be a Flight or the path of a log file, not {type(log).__name__}")
+
+
+def to_flights(logs: object) -> list[Flight]:
+    """The flights of one log or of several, each as for `to_flight`. Raises LogError or SettingError as it does."""
+    if isinstance(logs, (Flight, str, os.PathLike)):
+        return [to_flight(logs)]
+    if not isinstance(logs, Iterable):
+        raise SettingError(
+            f"logs must be Flights or paths of log files, one or a list of them, not {type(logs).__name__}"
+        )
+    return [to_flight(log) for log in logs]

@@ -2,4 +2,5 @@
 
 charts.py  traces with few enough points to draw, axes and layouts, for plotly.js
 page.py    HTML parts, sections that pages share, and the self-contained page
+plotly_figure.py  figures of pages as one plotly figure, for notebooks
 """

@@ -1,6 +1,7 @@
 """Airframe files: geometry and parameters of a vehicle.
 
 airframe.py         Airframe; reading and writing its TOML file; its numbers by name
+argument.py         an airframe as an argument: an object, a path or a name
 mass.py             an airframe with another mass
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML

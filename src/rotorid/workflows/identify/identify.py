@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from rotorid.identification.fitting.disagreement import add_disagreement
 from rotorid.identification.fitting.estimation import output_residuals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
+from rotorid.logs.read import to_flights
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.argument import to_airframe
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.progress import Progress, no_progress
@@ -109,8 +112,8 @@ class ValidatedModel:
 
 
 def identify(
-    flights: Sequence[Flight],
-    prior: Airframe,
+    flights: Sequence[Flight | str | Path] | Flight | str | Path,
+    prior: Airframe | str | Path,
     free: Sequence[str] | None = None,
     *,
     known: KnownQuantity | None = None,
@@ -120,8 +123,8 @@ def identify(
     """Identify the airframe of one vehicle from its flights.
 
     Args:
-        flights: logs of one vehicle.
-        prior: the airframe as known before, with standard deviations.
+        flights: logs of one vehicle, one or several, each a Flight or the path of a log.
+        prior: the airframe as known before, with standard deviations; or its path or name, see `load_airframe`.
         free: names of the parameters to estimate; None: all that the logs allow.
         known: which of mass and thrust is held fixed; None: the one that the prior gives without a standard deviation, else the
             thrust.
@@ -135,11 +138,11 @@ def identify(
         SignalError: a log lacks a signal, or the logs are of different vehicles.
         AirframeError: the airframe contradicts the logs, or lacks what the fit needs.
         ExcitationError: a log has no part in the air, or nothing can be identified from it.
-        SettingError: a name in `free` is unknown, or cannot be estimated.
+        SettingError: a name in `free` is unknown, or cannot be estimated; an argument has another type.
+        LogError: a log cannot be read.
     Source: seed 000, section 4.
     """
-    if not flights:
-        raise SettingError("no flight to identify from: give at least one")
+    flights, prior = _inputs(flights, prior)
     known = known_quantity(prior, free, known)
     preparation = prepare_flights(flights, prior, spans)
     request = FitRequest(
@@ -149,8 +152,8 @@ def identify(
 
 
 def identify_and_validate(
-    flights: Sequence[Flight],
-    prior: Airframe,
+    flights: Sequence[Flight | str | Path] | Flight | str | Path,
+    prior: Airframe | str | Path,
     free: Sequence[str] | None = None,
     *,
     known: KnownQuantity | None = None,
@@ -175,8 +178,7 @@ def identify_and_validate(
     Raises:
         As `identify`.
     """
-    if not flights:
-        raise SettingError("no flight to identify from: give at least one")
+    flights, prior = _inputs(flights, prior)
     if residual is not None and not is_validated:
         raise SettingError("a residual is judged on held-out flight; leave out --no-fly-back")
     prior = dataclasses.replace(prior, residual=None)
@@ -208,6 +210,14 @@ def identify_and_validate(
     if residual is None:
         return result
     return _with_residual(result, held_out, held_out_parts, residual, seed, progress)
+
+
+def _inputs(flights: object, prior: object) -> tuple[list[Flight], Airframe]:
+    """Flights and airframe, read where paths or names are given."""
+    prior, flights = to_airframe(prior), to_flights(flights)
+    if not flights:
+        raise SettingError("no flight to identify from: give at least one")
+    return flights, prior
 
 
 def _with_residual(

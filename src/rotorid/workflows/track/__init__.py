@@ -11,6 +11,7 @@ summary.py      the numbers and findings of `summary.json`
 text.py         the sentences of the findings
 files.py        `estimates.parquet` and `estimates.mcap`
 figures.py      the figures of the report
+display.py      a track as overview, plotly figure and Arrow table
 page.py         the report
 terminal.py     the terminal output
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -11,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import RotoridError
 from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
 from rotorid.estimators.base import Estimate, Health, prior
@@ -20,7 +23,9 @@ from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimat
 from rotorid.estimators.run import run
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.read import to_flight
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.argument import to_airframe
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.multirotor.with_drag import Multirotor
@@ -34,6 +39,10 @@ from rotorid.signals.series import fill_rows, measured_noise
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.prediction import ExplainedShare, explained_shares
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
 
 Filter = AbstractGaussianFilter | Adaptive
 
@@ -68,8 +77,8 @@ class Innovations:
     unit: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Track:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Track(AbstractDisplay):
     """The estimates of one estimator over one flight.
 
     t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. health: a `Health`
@@ -99,6 +108,43 @@ class Track:
     def health_share(self, health: Health) -> float:
         """Share of the rows with this health."""
         return float(np.mean(self.health == health))
+
+    def overview(self) -> Overview:
+        """Estimator, time and health, and each quantity at the end with standard deviation and 95 % band."""
+        from rotorid.workflows.track.display import track_overview
+
+        return track_overview(self)
+
+    def plot(self, *names: str) -> go.Figure:
+        """The quantities over time as a plotly figure.
+
+        Args:
+            names: of quantities; none: all.
+        Returns:
+            A panel for each quantity with its 95 % band, in its unit, and the truth where it is known; below the main quantity
+            the health of the estimator.
+        Raises:
+            SettingError: the track lacks one of the quantities.
+        """
+        from rotorid.workflows.track.display import track_figure
+
+        return track_figure(self, names)
+
+    def to_frame(self, *names: str) -> pa.Table:
+        """The quantities over time as an Arrow table.
+
+        Args:
+            names: of quantities; none: all.
+        Returns:
+            `t` in s from the start of the flight; of each quantity its value, `<quantity>_std` (one standard deviation),
+            `<quantity>_informed`, and `<quantity>_truth` where it is known; `health`, the lowercase name of a `Health`. The
+            metadata of a column has its unit.
+        Raises:
+            SettingError: the track lacks one of the quantities.
+        """
+        from rotorid.workflows.track.display import track_frame
+
+        return track_frame(self, names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,18 +292,18 @@ def _rows_between(signal: Signal | None, start: float, end: float) -> tuple[np.n
 
 
 def track(
-    flight: Flight,
-    airframe: Airframe,
+    flight: Flight | str | Path,
+    airframe: Airframe | str | Path,
     estimator: EstimatorName = "ekf",
     system: SystemName = "multirotor",
     *,
     known_mass: float | None = None,
 ) -> Track:
-    """Track the parameters of a flight's vehicle with settings that suit any flight.
+    """Track the parameters of a flight's vehicle with settings that suit any flight. It computes in float64.
 
     Args:
-        flight: as read from its log.
-        airframe: of its vehicle: geometry, thrust curve and priors.
+        flight: as read from its log, or the path of the log.
+        airframe: of its vehicle: geometry, thrust curve and priors; or its path or name, see `load_airframe`.
         estimator: a key of `ESTIMATORS`.
         system: a key of `TRACKED_SYSTEMS`.
         known_mass: kg; the thrust scale is then tracked in place of the mass.
@@ -266,12 +312,19 @@ def track(
         airframe cannot be that of the flight (see `plausibility_findings`). Their bands contain the errors of the model that
         the flight shows (see `model_errors`).
     Raises:
-        SettingError: an unknown name, or a mass that is not positive.
-        LogError, AirframeError, ExcitationError: the flight or the airframe lacks what is needed.
+        SettingError: an unknown name, an argument of another type, or a mass that is not positive.
+        LogError, AirframeError, ExcitationError: the flight or the airframe cannot be read, or lacks what is needed.
     Source: seed 000, section 4.
     """
     check_estimator(estimator)
     check_system(system, TRACKED_SYSTEMS)
+    with jax.enable_x64(True):
+        return _track(to_flight(flight), to_airframe(airframe), estimator, system, known_mass)
+
+
+def _track(
+    flight: Flight, airframe: Airframe, estimator: EstimatorName, system: SystemName, known_mass: float | None
+) -> Track:
     model = system_for(flight, airframe, system, known_mass)
     prepared = prepare_flight(flight, airframe, model)
     errors = model_errors(prepared.flight, airframe, prepared.t, known_mass)
