@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from rotorid import read
-from rotorid.errors import SignalError
+from rotorid.errors import LogError, SettingError, SignalError
 from rotorid.logs.flight import KINDS, Flight, Signal
+from rotorid.logs.read import to_flight, to_flights
 from tests.logs.make import px4_hover
 
 T = np.arange(0.0, 60.0, 0.002)
@@ -131,3 +132,20 @@ def test_a_log_plots_itself(tmp_path: Path) -> None:
     path.write_bytes(px4_hover())
     names = {trace.name for trace in read(path).plot().data}
     assert {"velocity_x", "attitude_w", "position_z"} <= names
+
+
+def test_logs_are_flights_or_paths(tmp_path: Path) -> None:
+    path, flight = tmp_path / "x.ulg", made(1)
+    path.write_bytes(px4_hover())
+    assert to_flight(flight) is flight
+    assert to_flights(flight) == [flight]
+    assert [f.format for f in to_flights(path)] == ["px4-ulog"]
+    assert [f.format for f in to_flights(str(path))] == ["px4-ulog"]
+    assert [f.format for f in to_flights((flight, path, str(path)))] == ["table-csv", "px4-ulog", "px4-ulog"]
+    assert to_flights([]) == []
+    with pytest.raises(LogError):
+        to_flights([tmp_path / "absent.ulg"])
+    with pytest.raises(SettingError, match="one or a list of them, not float"):
+        to_flights(3.0)
+    with pytest.raises(SettingError, match="must be a Flight or the path of a log file, not dict"):
+        to_flights([flight, {}])

@@ -24,6 +24,28 @@ def test_the_mass_may_change_in_what_was_fitted_and_in_what_was_held_out() -> No
     by = found.model.airframe.fly_back
     assert by is not None
     assert abs(next(gain.value for gain in by.gains if gain.name == "thrust") - 1.0) < 0.02
+    shows_itself(found)
+
+
+def shows_itself(found: ValidatedModel) -> None:
+    """With the masses of both segments, their standard deviations and units."""
+    for result in (found, found.model):
+        lines = repr(result).splitlines()
+        assert len(lines) < 10
+        assert lines[0].startswith("Identification from 1 flight, thrust held fixed")
+        assert lines[2].split("  ")[1].startswith("Mass, made.csv, ")
+        assert " kg" in lines[2]
+        assert "<td>" in result._repr_html_()
+        table = result.to_frame().to_pydict()
+        assert table["quantity"][:3] == ["mass", "mass", "drag"]
+        assert table["unit"][:3] == ["kg", "kg", "N s/m"]
+        assert table["value"][:2] == [part.value for part in found.model.masses]
+        assert table["std"][:2] == [part.std for part in found.model.masses]
+        assert table["start"][:3] == [*(part.start for part in found.model.masses), None]
+        estimate = next(t for t in result.plot().data if t.name == "estimate, 95 % band")
+        assert len(estimate.y) == len(found.model.fit.names)
+        assert all(label.endswith(unit) for label, unit in zip(estimate.y, ("N s/m",), strict=False))
+    assert repr(found).splitlines()[0].endswith("; accepted")
 
 
 def test_a_mass_that_changes_only_in_what_was_held_out_is_named() -> None:

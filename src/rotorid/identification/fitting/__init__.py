@@ -10,6 +10,7 @@ uncertainty.py        covariance and output weights from residuals that are auto
 frequency_bands.py    information of the slow part of the residuals
 disagreement.py       covariance that contains what parts of the data and frequency bands disagree by
 disturbance_tests.py  windows with a significant constant disturbance
+display.py            a Fit as overview, plotly figure and Arrow table
 result.py             Fit, the result; directions that cannot be identified
 """
 

@@ -6,12 +6,18 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
 
 UNIDENTIFIABLE = 0.5
 """Ratio of posterior to prior variance from which on a direction counts as unidentifiable."""
@@ -94,8 +100,8 @@ class SearchRecord:
     converged: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fit(AbstractDisplay):
     """Estimated parameters by quantity ("mass", "inertia_x", ...), in their units.
 
     Attributes:
@@ -154,6 +160,34 @@ class Fit:
             values = {"flight": span.flight, "start": span.start, "end": span.end}
             findings.append(Finding("disturbed_span", Severity.WARNING, values))
         return tuple(findings)
+
+    def overview(self) -> Overview:
+        """Of each quantity the estimate with standard deviation and 95 % band, the prior, and the information gain."""
+        from rotorid.identification.fitting.display import fit_overview
+
+        return fit_overview(self)
+
+    def plot(self) -> go.Figure:
+        """Estimates and priors with their 95 % bands as a plotly figure.
+
+        Returns:
+            A row for each quantity, which names the estimate with standard deviation and unit; the axis has the distance from
+            the prior in standard deviations of the prior. Quantities whose prior has none have no marker.
+        """
+        from rotorid.identification.fitting.display import fit_figure
+
+        return fit_figure(self)
+
+    def to_frame(self) -> pa.Table:
+        """The quantities as an Arrow table.
+
+        Returns:
+            A row for each quantity: `quantity`, `unit`, `value`, `std` (one standard deviation), `prior` and `prior_std` in
+            that unit, `information_gain` (0 to 1).
+        """
+        from rotorid.identification.fitting.display import fit_frame
+
+        return fit_frame(self)
 
     def ratio(self, numerator: str, denominator: str) -> tuple[float, float]:
         """Ratio of two quantities and its standard deviation.

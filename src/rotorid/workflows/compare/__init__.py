@@ -6,5 +6,6 @@ scores.py    scores of each estimator, and their averages over flights
 findings.py  the findings on a comparison
 text.py      the sentences of the findings
 files.py     `comparison.parquet` and `comparison.json`
+display.py   a comparison as overview, plotly figure and Arrow table
 terminal.py  the terminal output
 """

@@ -27,13 +27,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.estimators.base import Health
 from rotorid.results.metrics import consistency, coverage, rmspe
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
 
 LATE_START = 1.0
 """Time from the first row after which the error is evaluated without the influence of the prior, s."""
@@ -124,8 +129,8 @@ class AverageScore:
     seconds_per_update: float
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Comparison(AbstractDisplay):
     """Average scores by estimator, over all flights and over those of each cell.
 
     has_truth: whether the true mass is known for any flight. flights: number.
@@ -135,6 +140,33 @@ class Comparison:
     flights: int
     estimators: Mapping[str, AverageScore]
     cells: Mapping[Cell, Mapping[str, AverageScore]]
+
+    def overview(self) -> Overview:
+        """Of each estimator the main scores, with their standard errors over the flights."""
+        from rotorid.workflows.compare.display import comparison_overview
+
+        return comparison_overview(self)
+
+    def plot(self) -> go.Figure:
+        """The main scores of the estimators, in their units, as a plotly figure.
+
+        Returns:
+            A panel for each score; the bars are 95 % bands over the flights, absent where they are unknown.
+        """
+        from rotorid.workflows.compare.display import comparison_figure
+
+        return comparison_figure(self)
+
+    def to_frame(self) -> pa.Table:
+        """The scores over all flights as an Arrow table.
+
+        Returns:
+            A row for each estimator: each metric of `Metrics`, with `<metric>_standard_error` over the flights; `delay` (s),
+            `steps`, `missed`, `seconds_per_update` (s). The metadata of a column has its unit.
+        """
+        from rotorid.workflows.compare.display import comparison_frame
+
+        return comparison_frame(self)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from rotorid.display import AbstractDisplay, Column, Overview, arrow_table
 from rotorid.findings import Finding, Severity
 from rotorid.identification.fitting.uncertainty import student_t_factor
 from rotorid.identification.open_loop.validation_windows import Masses, Spans
@@ -28,6 +29,10 @@ from rotorid.workflows.fly_back.prediction_errors import flight_errors
 from rotorid.workflows.fly_back.response_gains import short_intervals
 from rotorid.workflows.fly_back.text import to_text
 from rotorid.workflows.fly_back.validate import HORIZONS, prediction_windows
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
 
 _BAND: Final = 1.96
 
@@ -53,8 +58,8 @@ class SignalComparison:
         return int(np.sign(self.difference[k])) if abs(self.difference[k]) > self.band[k] else 0
 
 
-@dataclasses.dataclass(frozen=True)
-class ModelComparison:
+@dataclasses.dataclass(frozen=True, repr=False)
+class ModelComparison(AbstractDisplay):
     """model, other, flights: names. windows: number of predictions. horizons: s. findings: what it shows. reasons: their
     texts."""
 
@@ -70,6 +75,39 @@ class ModelComparison:
     def reasons(self) -> tuple[str, ...]:
         """The findings as sentences."""
         return tuple(to_text(finding) for finding in self.findings)
+
+    def overview(self) -> Overview:
+        """Of each signal and horizon the errors of both models, their difference with its standard deviation and 95 % band."""
+        from rotorid.workflows.fly_back.page import comparison_rows
+
+        heading = f"{self.model} compared with {self.other}, {self.windows} predictions"
+        head = ("signal", "horizon", "model", "other", "difference", "95 % band", "unit", "model is")
+        return Overview(heading, head, tuple(tuple(row) for row in comparison_rows(self)))
+
+    def plot(self) -> go.Figure:
+        """The reduction of the errors (%) over the horizon (s), a curve with 95 % bands for each signal, as a plotly figure."""
+        from rotorid.report.plotly_figure import to_plotly
+        from rotorid.workflows.fly_back.page import comparison_figure
+
+        return to_plotly([(f"Errors of {self.model} compared with {self.other}", comparison_figure(self))])
+
+    def to_frame(self) -> pa.Table:
+        """The errors as an Arrow table.
+
+        Returns:
+            A row for each signal and `horizon` (s): `model`, `other` (root mean square errors), `difference`, `std` and
+            `band` (half the width of the 95 % band) in the unit of the column `unit`.
+        """
+        cells = [(s, k) for s in self.signals for k in range(len(self.horizons))]
+        in_units = {"unit": "that of the column `unit`"}
+        columns = {
+            "signal": Column([s.name for s, _ in cells]),
+            "unit": Column([s.unit for s, _ in cells]),
+            "horizon": Column(np.array([self.horizons[k] for _, k in cells], float), {"unit": "s"}),
+        }
+        for name in ("model", "other", "difference", "std", "band"):
+            columns[name] = Column(np.array([getattr(s, name)[k] for s, k in cells], float), in_units)
+        return arrow_table(columns, {"model": self.model, "other": self.other})
 
 
 def compare_models(

@@ -12,6 +12,7 @@ findings.py     findings on the estimates, as data
 text.py         the sentences of all findings, and the verdict
 summary.py      `summary.json`, `estimates.parquet` and the numbers of the plots
 page.py         the report
+display.py      an identification as overview, plotly figure and Arrow table
 checks/         checks of the flights before the fit, and of its residuals
 """
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.command_uncertainty import add_command_uncertainty
@@ -39,6 +40,7 @@ from rotorid.workflows.identify.checks.drag import check_shape
 from rotorid.workflows.identify.checks.payload import without_payload
 from rotorid.workflows.identify.checks.registry import run_checks
 from rotorid.workflows.identify.checks.same_vehicle import check_estimates
+from rotorid.workflows.identify.display import validated_overview
 from rotorid.workflows.identify.findings import (
     disagreement_findings,
     fit_findings,
@@ -89,8 +91,8 @@ _SHORTEST = 3.0  # s of a part that is held out
 _IMPOSSIBLE_DELAY = 0.01  # s, larger than any left after speeds were moved onto the clock of the body rate
 
 
-@dataclasses.dataclass(frozen=True)
-class ValidatedModel:
+@dataclasses.dataclass(frozen=True, repr=False)
+class ValidatedModel(AbstractDisplay):
     """A model with its validation.
 
     model: with the fly-back in its airframe. fitted: of each flight the parts that were fitted, s. held_out: by name of the
@@ -109,6 +111,18 @@ class ValidatedModel:
         """Whether the model was validated and accepted."""
         by = self.model.airframe.fly_back
         return by is not None and by.accepted
+
+    def overview(self) -> Overview:
+        """As of the model, with the result of the validation."""
+        return validated_overview(self.model, self.model.airframe.fly_back)
+
+    def plot(self):
+        """See `Identification.plot`."""
+        return self.model.plot()
+
+    def to_frame(self):
+        """See `Identification.to_frame`."""
+        return self.model.to_frame()
 
 
 def identify(
@@ -129,17 +143,15 @@ def identify(
         known: which of mass and thrust is held fixed; None: the one that the prior gives without a standard deviation, else the
             thrust.
         spans: of each flight the parts to use, start and end in s; None: all of its time in the air, less the parts with
-        another
-            mass where the mass is held fixed.
+            another mass where the mass is held fixed.
         progress: of the passes of the fit.
     Returns:
         The estimates with their covariance, and the findings of all checks.
     Raises:
-        SignalError: a log lacks a signal, or the logs are of different vehicles.
+        LogError, SignalError: a log cannot be read or lacks a signal, or the logs are of different vehicles.
         AirframeError: the airframe contradicts the logs, or lacks what the fit needs.
         ExcitationError: a log has no part in the air, or nothing can be identified from it.
         SettingError: a name in `free` is unknown, or cannot be estimated; an argument has another type.
-        LogError: a log cannot be read.
     Source: seed 000, section 4.
     """
     flights, prior = _inputs(flights, prior)

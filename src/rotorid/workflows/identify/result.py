@@ -26,11 +26,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.findings import Finding
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import (
@@ -52,6 +53,10 @@ from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import quantity_names
 from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest, KnownQuantity
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
 
 BETWEEN_FLIGHTS: Final = 0.008
 """b, relative standard deviation of the thrust from flight to flight."""
@@ -76,8 +81,8 @@ class MassSegment:
     std: float
 
 
-@dataclasses.dataclass(frozen=True)
-class Identification:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Identification(AbstractDisplay):
     """The result of an identification.
 
     airframe: with the estimates. fit: by quantity ("inertia_x", "thrust_curve_2", ...), with the mass where it is the same in
@@ -129,6 +134,30 @@ class Identification:
         """The masses of a flight: from which time on, s, and kg; None where the mass was held fixed."""
         masses = [(part.start, part.value) for part in self.masses if part.flight == flight]
         return masses or None
+
+    def overview(self) -> Overview:
+        """Of each quantity the estimate with standard deviation and 95 % band, and the information gain."""
+        from rotorid.workflows.identify.display import identification_overview
+
+        return identification_overview(self)
+
+    def plot(self) -> go.Figure:
+        """Estimates and priors with their 95 % bands, and the thrust curve in N where it was estimated, as a plotly figure."""
+        from rotorid.workflows.identify.display import identification_figure
+
+        return identification_figure(self)
+
+    def to_frame(self) -> pa.Table:
+        """The quantities as an Arrow table.
+
+        Returns:
+            A row for each quantity: `quantity`, `unit`, `value`, `std` (one standard deviation), `prior` and `prior_std` in
+            that unit, `information_gain` (0 to 1). A mass that changes has a row for each part of a flight, with `flight`,
+            `start` and `end` (s).
+        """
+        from rotorid.workflows.identify.display import identification_frame
+
+        return identification_frame(self)
 
 
 def far_quantities(fit: Fit) -> list[str]:

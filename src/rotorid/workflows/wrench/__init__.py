@@ -10,6 +10,7 @@ line_of_action.py         the line along which a force acts
 summary.py                the numbers and findings of `summary.json`
 text.py                   the sentences of the findings
 figures.py, page.py       the report
+display.py                a wrench as overview, plotly figure and Arrow table
 terminal.py               the terminal output
 """
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import SignalError
 from rotorid.estimators.base import Estimate
 from rotorid.estimators.ekf import EKF
@@ -42,6 +43,10 @@ from rotorid.workflows.wrench.parameter_uncertainty import (
     parameter_errors,
 )
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import pyarrow as pa
+
 ObserverName = str
 """A key of `rotorid.estimators.registry.FLIGHT_OBSERVERS`."""
 
@@ -53,8 +58,8 @@ _FEWEST: Final = 50  # rows for the scale of the covariance
 Observer = MomentumObserver | AccelerationObserver | EKF
 
 
-@dataclasses.dataclass(frozen=True)
-class WrenchTrack:
+@dataclasses.dataclass(frozen=True, repr=False)
+class WrenchTrack(AbstractDisplay):
     """The external wrench on a vehicle over a flight.
 
     track: the wrench as quantities force_x|y|z (world, N) and torque_x|y|z (body, N m), whose std includes noise and
@@ -86,6 +91,31 @@ class WrenchTrack:
     def noise_std(self) -> Float[np.ndarray, "n 6"]:
         """Standard deviation of the wrench due to noise."""
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+
+    def overview(self) -> Overview:
+        """Of each component the median with standard deviation and 95 % band, and its largest deviation from the median."""
+        from rotorid.workflows.wrench.display import wrench_overview
+
+        return wrench_overview(self)
+
+    def plot(self) -> go.Figure:
+        """The force (N, world axes) with the health of the estimator, and the torque (N m, body axes), with 95 % bands, as a
+        plotly figure."""
+        from rotorid.workflows.wrench.display import wrench_figure
+
+        return wrench_figure(self)
+
+    def to_frame(self) -> pa.Table:
+        """The wrench over time as an Arrow table.
+
+        Returns:
+            `t` in s; the components with `<component>_std` (one standard deviation), `<component>_informed` and, where it is
+            known, `<component>_truth`, in N (world axes) and N m (body axes); `health`; the unit quaternion `attitude_w|x|y|z`
+            (body to world); `usable`.
+        """
+        from rotorid.workflows.wrench.display import wrench_frame
+
+        return wrench_frame(self)
 
 
 def with_rotors(flight: Flight, airframe: Airframe) -> Flight:
