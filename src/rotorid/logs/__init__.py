@@ -1,6 +1,7 @@
 """Flight logs: one reader per format, all giving the same `Flight`.
 
 ardupilot/      ArduPilot DataFlash logs
+blackbox/       Blackbox logs of Betaflight and INAV
 crazyflie/      Crazyflie micro-SD logs
 mavlink/        MAVLink: frames, messages, recordings
 mcap/           MCAP files

@@ -98,7 +98,7 @@ class Flight(AbstractDisplay):
 
     vehicle: as the log describes it ("" if it does not). source: the file. format:
     "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap", "crazyflie-usd",
-    "table-csv", "table-parquet", "table-mcap", "mapped-csv", "mapped-parquet", "simulation".
+    "blackbox", "table-csv", "table-parquet", "table-mcap", "mapped-csv", "mapped-parquet", "simulation".
     time_origin: the log's own clock at t = 0, in s. notes: for the user (a truncated end,
     dropouts, ignored columns). parameters: the vehicle's own settings, where the log
     has them. identity: the serial number of the vehicle's autopilot, "" where the log has none. utc: Unix time at t = 0, in

@@ -112,6 +112,13 @@ FORMATS: Final = (
         reader="rotorid.logs.crazyflie.reader:read_crazyflie",
     ),
     LogFormat(
+        label="Betaflight and INAV blackbox",
+        names=("blackbox",),
+        recognise=lambda file: b"H Product:Blackbox" in file.head[:4096],
+        reader="rotorid.logs.blackbox.reader:read_blackbox",
+        suffixes=(".bbl", ".bfl"),
+    ),
+    LogFormat(
         label="Parquet",
         names=("table-parquet", "mapped-parquet"),
         recognise=_starts_with(b"PAR1"),
@@ -145,9 +152,9 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     """The flight in a log file.
 
     Args:
-        path: a PX4 ULog, an ArduPilot DataFlash .BIN, a MAVLink recording, a ROS bag, a Crazyflie micro-SD log, a flight
-            table (CSV, Parquet, MCAP), or any other CSV or Parquet table with a mapping; also compressed (.gz, .xz), or
-            the only log in a .zip.
+        path: a PX4 ULog, an ArduPilot DataFlash .BIN, a MAVLink recording, a ROS bag, a Crazyflie micro-SD log, a blackbox
+            log of Betaflight or INAV, a flight table (CSV, Parquet, MCAP), or any other CSV or Parquet table with a mapping;
+            also compressed (.gz, .xz), or the only log in a .zip.
         mapping: a TOML file that describes the columns of any other table (see `rotorid.logs.tables.mapped`), or chooses the
             vehicle of a recording or the topics of a bag (see `rotorid.logs.options`).
     Returns:

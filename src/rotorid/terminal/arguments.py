@@ -36,8 +36,8 @@ def folder_option(words: str) -> Any:
 
 
 LOG_FORMATS: Final = (
-    "PX4 .ulg, ArduPilot .BIN, MAVLink .tlog, ROS bag, Crazyflie micro-SD log, flight table (.csv, .parquet, .mcap), or any "
-    "CSV with --mapping; also compressed (.gz, .xz, .zip)."
+    "PX4 .ulg, ArduPilot .BIN, MAVLink .tlog, ROS bag, Crazyflie micro-SD log, Betaflight and INAV blackbox (.bbl, .bfl), "
+    "flight table (.csv, .parquet, .mcap), or any CSV with --mapping; also compressed (.gz, .xz, .zip)."
 )
 """In the help of the commands."""
 

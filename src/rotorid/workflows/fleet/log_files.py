@@ -30,7 +30,7 @@ PROGRESS: Final = "progress.jsonl"
 """File of the records, in the folder of the results."""
 
 _SUFFIXES: Final = frozenset(suffix for entry in FORMATS for suffix in entry.suffixes)
-_FIRST_BYTES: Final = (b"ULog", b"#ROSBAG V2.0", b"\x89MCAP", b"PAR1")
+_FIRST_BYTES: Final = (b"ULog", b"#ROSBAG V2.0", b"\x89MCAP", b"PAR1", b"H Product:Blackbox")
 _TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg"))
 _GLOB: Final = re.compile(r"[*?\[]")
 

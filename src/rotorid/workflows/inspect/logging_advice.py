@@ -9,6 +9,8 @@ _PX4_POSITION: Final = "fly with GPS, optical flow or motion capture, so that ve
 _ARDUPILOT_FAST: Final = "add ATTITUDE_FAST and IMU_FAST to LOG_BITMASK (bits 0 and 18)"
 _ESC: Final = "connect ESC telemetry (bidirectional DShot or CAN)"
 
+_BLACKBOX_FAST: Final = "set blackbox_sample_rate to 1/1 or 1/2"
+
 _SETTINGS: Final[dict[str, dict[str, str]]] = {
     "px4-ulog": {
         "rotor_command": f"{_PX4_FAST}, which logs actuator_motors at full rate",
@@ -45,6 +47,15 @@ _SETTINGS: Final[dict[str, dict[str, str]]] = {
         "body_rate": "add gyro.x, y, z to config.txt on the card",
         "specific_force": "add acc.x, y, z to config.txt on the card",
         "battery_voltage": "add pm.vbat to config.txt on the card",
+    },
+    "blackbox": {
+        "rotor_command": _BLACKBOX_FAST,
+        "collective_command": _BLACKBOX_FAST,
+        "thrust": _BLACKBOX_FAST,
+        "rotor_speed": "turn on bidirectional DShot (dshot_bidir = ON) and log eRPM (Betaflight 4.4 or later)",
+        "body_rate": _BLACKBOX_FAST,
+        "specific_force": "turn the accelerometer on (acc_hardware = AUTO) and log it (blackbox_disable_acc = OFF)",
+        "battery_voltage": "connect the battery voltage to the flight controller (battery_meter = ADC)",
     },
 }
 

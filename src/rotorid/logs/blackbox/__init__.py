@@ -1,0 +1,5 @@
+"""Blackbox logs of Betaflight, INAV and Cleanflight.
+
+frames.py   The format of blackbox logs: headers, encodings, predictors, frames
+reader.py   Blackbox logs to flights
+"""
