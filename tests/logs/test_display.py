@@ -69,6 +69,10 @@ def test_figure_has_a_panel_with_unit_for_each_signal() -> None:
     assert titles["velocity_y"] == "velocity<br>(m/s)"
     assert titles["rotor_speed_3"] == "rotor speed<br>(rad/s)"
     assert titles["true_force_x"] == "true force<br>(N)"
+    hover = {trace.name: trace.hovertemplate for trace in figure.data}
+    assert hover["velocity_y"] == "%{y:.4g} m/s"
+    assert hover["specific_force_z"] == "%{y:.4g} m/s²"
+    assert hover["attitude_w"] == "%{y:.4g}"
     assert "<b>" not in figure.layout.title.text
     domains = [figure.layout[f"yaxis{n or ''}"].domain for n in (0, *range(2, len(flight.signals) + 1))]
     assert all(low > next_high for (low, _), (_, next_high) in itertools.pairwise(domains))

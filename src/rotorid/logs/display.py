@@ -91,7 +91,7 @@ def flight_figure(flight: Flight, names: Sequence[str]) -> go.Figure:
 
 def _curves(signal: Signal, number: str) -> list[dict[str, Any]]:
     """A curve for each component of a signal."""
-    curves, unit = [], _unit(signal)
+    curves, unit = [], _unit(signal).removesuffix("1")
     for k, (name, values) in enumerate(zip(signal.columns, signal.values.T, strict=True)):
         t, value, _ = decimate_line(signal.times, values, _POINTS, max(1.0, 3.0 / max(signal.rate, 1e-9)))
         curves.append(

@@ -59,6 +59,7 @@ def test_figure_has_estimate_and_prior_with_their_bands() -> None:
     assert "mass: 1.25 ± 0.025 kg" in estimate.y
     assert set(estimate.text) == {"1.25 ± 0.025 kg", "1.25 ± 0.025 kg m²"}
     assert len(figure.layout.yaxis.categoryarray) == len(NAMES)
+    assert "&lt;i&gt;drag: 1.25 ± 0.025 N s/m" in figure.layout.yaxis.categoryarray
 
 
 def test_frame_goes_into_polars() -> None:

@@ -124,3 +124,18 @@ def test_wrong_types_get_one_clear_line(flight_csv: Path) -> None:
     )
     assert lines[5] == f"SettingError a log {log} int"
     assert lines[6] == f"{airframe} NoneType"
+
+
+def test_three_lines_show_the_mass_of_a_log_with_its_band(flights: Path) -> None:
+    """Of a simulated PX4 flight, whose mass is 1.05 kg at the end."""
+    log = flights / "px4_sih" / "dev.ulg"
+    tracked = track(log, "px4-sih-quad")
+    figure = tracked.plot("mass")
+    assert figure.layout.yaxis.title.text == "mass (kg)"
+    (curve,) = [t for t in figure.data if t.name == "EKF"]
+    bands = [t for t in figure.data if t.fill == "toself"]
+    last, half = curve.y[-1], 1.96 * curve.customdata[-1]
+    assert last - half < 1.05 < last + half
+    assert half < 0.1
+    assert np.nanmin(bands[0].y) < last - half + 1e-3
+    assert " kg" in repr(tracked)

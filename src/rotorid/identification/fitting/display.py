@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.display import Column, Overview, arrow_table
@@ -70,7 +71,9 @@ def estimate_parts(fit: Fit) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     names = list(fit.names)[::-1]
     scaled = [name for name in names if fit.prior_std[name] > 0.0]
     labels = {
-        name: f"{name.replace('_', ' ')}: {number(fit.values[name], fit.std[name], fit.unit[name])}"
+        name: html.escape(
+            f"{name.replace('_', ' ')}: {number(fit.values[name], fit.std[name], fit.unit[name])}"
+        )
         for name in names
     }
 
