@@ -134,6 +134,7 @@ def test_a_cut_log(log: Path):
     for share in (0.4, 0.6, 0.9):
         log.write_bytes(whole[: int(share * len(whole))])
         flight = read(log)
+        assert len(flight.notes) == 1
         assert "cut" in flight.cut
         rows.append(len(flight["body_rate"].times))
     assert 30 < rows[0] < rows[1] < rows[2] < 200
@@ -204,3 +205,13 @@ def test_logs_of_real_flights(flights: Path, name: str, rows: int, rate: float, 
         assert best > 0.35
     if has_force:
         assert flight["specific_force"].values[rates.times < 1.0, 2].mean() == pytest.approx(9.0, abs=0.3)
+
+
+@pytest.mark.parametrize("command", ["track", "identify"])
+def test_the_signals_that_a_command_lacks_are_named_in_one_line(flights: Path, tmp_path: Path, command: str):
+    log = flights / "betaflight" / "Hiro_highP_lowD.BFL"
+    result = CliRunner().invoke(app, [command, str(log), "-a", "crazyflie-2.1", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert f"{log}: no" in result.stderr
+    assert "specific_force" in result.stderr

@@ -61,7 +61,7 @@ class Session:
 @dataclasses.dataclass(frozen=True)
 class MainFrames:
     """names: of the fields. values: one row a frame; "time" is in us and does not wrap. skipped: bytes that are no frame, or
-    follow damaged ones. is_complete: whether the session has its end."""
+    follow damaged ones, without an incomplete frame at the end. is_complete: whether the session has its end."""
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -184,7 +184,7 @@ class _Decoder:
 
     def run(self) -> MainFrames:
         buffer, end = self.buffer, len(self.buffer)
-        position = skipped = 0
+        position = skipped = pending = 0
         is_complete = False
         while position < end:
             kind = buffer[position]
@@ -195,11 +195,14 @@ class _Decoder:
             except (_DamageError, IndexError):
                 self.is_valid = False
                 position += 1
-                skipped += 1
+                pending += 1
                 continue
             position = stop
+            skipped, pending = skipped + pending, 0
             if is_complete:
                 break
+        if pending > _MAX_FRAME:  # more than the frame at which the log ends
+            skipped += pending
         values = np.array(self.rows, np.int64).reshape(len(self.rows), len(self.names))
         if len(values):
             time = values[:, 1]
