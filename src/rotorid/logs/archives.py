@@ -107,7 +107,7 @@ def _not_one(path: Path, members: list[zipfile.ZipInfo], are_logs: bool) -> str:
     return f"{path}: no log in the zip archive ({names})"
 
 
-def _unpacked(path: Path, stream: IO[bytes], compressed: int) -> bytes:
+def _unpacked(path: Path, stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile, compressed: int) -> bytes:
     content = bytearray()
     while chunk := stream.read(_CHUNK):
         content += chunk
