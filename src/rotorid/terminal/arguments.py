@@ -176,7 +176,7 @@ def mass_and_std(text: str | None, option: str = "--mass") -> tuple[float, float
     """
     if text is None:
         return None
-    value, _, std = text.replace("±", "+-").partition("+-")
+    value, _, std = text.strip().removesuffix("kg").replace("±", "+-").partition("+-")
     try:
         mass = float(value)
         numbers = (mass, float(std) if std else WEIGHED * mass)

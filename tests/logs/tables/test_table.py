@@ -165,9 +165,10 @@ def test_endings_that_are_no_table(tmp_path: Path):
         write_table(any_flight(), tmp_path / "flight.xlsx")
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path):
+def test_a_file_that_is_in_the_way(tmp_path: Path):
+    (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="could not be written"):
-        write_table(any_flight(), tmp_path / "none" / "flight.csv")
+        write_table(any_flight(), tmp_path / "file" / "flight.csv")
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path):

@@ -36,7 +36,10 @@ def test_outputs_that_cannot_be(flight_csv: Path, tmp_path: Path, name: str) -> 
     assert list(tmp_path.iterdir()) == [flight_csv]
 
 
-def test_a_folder_that_does_not_exist(flight_csv: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["convert", str(flight_csv), str(tmp_path / "no" / "out.csv")])
+def test_folders_are_made_where_none_is_in_the_way(flight_csv: Path, tmp_path: Path) -> None:
+    made = tmp_path / "new" / "out.csv"
+    assert CliRunner().invoke(app, ["convert", str(flight_csv), str(made)]).exit_code == 0
+    assert made.is_file()
+    result = CliRunner().invoke(app, ["convert", str(flight_csv), str(made / "out.csv")])
     assert result.exit_code == 2
     assert "could not be written" in result.stderr

@@ -10,6 +10,7 @@ some stretches to that of the next ones, near in time, by more than the scatter 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 from jaxtyping import Float
@@ -31,13 +32,15 @@ _SIDE = 5  # stretches on either side of a change
 _NEAR = 10.0  # s between them at most
 _LEAST = 0.06  # of the mass
 _SIGMAS = 6.0  # robust standard deviations of a median
+_LONG = 0.5  # of the longest part: the first part as long as that has the mass that is held fixed
 _SAME = 0.03  # of the mass: largest difference of parts with the same mass
 _AROUND = 0.75  # s on either side of a change that belong to no part
 
 
 @dataclasses.dataclass(frozen=True)
 class MassChange:
-    """A part of a flight with another mass. start, end: s. change: relative to the mass at take-off, 0.33 is a third more."""
+    """A part of a flight with another mass. start, end: s. change: relative to the mass that is held fixed, 0.33 is a third
+    more."""
 
     start: float
     end: float
@@ -53,7 +56,7 @@ def check_payload(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
 
 
 def without_payload(preparation: Preparation) -> tuple[Preparation, list[Finding]]:
-    """The flights without the parts that have another mass than at take-off, and a finding for each flight with such
+    """The flights without the parts that have another mass than the one held fixed, and a finding for each flight with such
     parts; unchanged where the logs have no specific force or no thrust."""
     parts, findings = [], []
     for flight in preparation.flights:
@@ -68,7 +71,7 @@ def without_payload(preparation: Preparation) -> tuple[Preparation, list[Finding
 
 
 def mass_changes(flight: Flight, airframe: Airframe, parts: Intervals) -> tuple[Intervals, list[MassChange]]:
-    """The time in which the mass is that of the beginning, and the parts in which it is another.
+    """The time in which the mass is that of the first long part, and the parts in which it is another.
 
     Raises what `rotor_thrusts` does.
     """
@@ -78,7 +81,8 @@ def mass_changes(flight: Flight, airframe: Airframe, parts: Intervals) -> tuple[
         return parts, []
     edges = [parts[0][0], *(float(0.5 * (t[k] + t[k - 1])) for k in changes), parts[-1][1]]
     level = np.array([np.median(part) for part in np.split(m, changes)])
-    level = level - level[0]
+    length = np.array([_length(parts, a, b) for a, b in itertools.pairwise(edges)])
+    level = level - level[int(np.argmax(length >= _LONG * length.max()))]
     main_parts: Intervals = []
     other_parts = []
     for a, b, change in zip(edges[:-1], edges[1:], level, strict=True):
@@ -132,3 +136,7 @@ def _changes(t: Float[np.ndarray, " n"], m: Float[np.ndarray, " n"]) -> list[int
         changes.append(k)
         jump[max(k - 2 * _SIDE, 0) : k + 2 * _SIDE] = 0.0
     return sorted(changes)
+
+
+def _length(parts: Intervals, start: float, end: float) -> float:
+    return sum(max(0.0, min(e, end) - max(s, start)) for s, e in parts)
