@@ -216,8 +216,8 @@ def _payload(v: Values) -> str:
         ]
     )
     return (
-        f"{v['flight']}: by the airframe's thrust curve the mass was {parts} than in the first long part of the flight. This was "
-        "left out, since the mass is held fixed; --known thrust estimates the masses of all parts."
+        f"{v['flight']}: by the airframe's thrust curve the mass was {parts} than in the first long part of the flight. This "
+        "was left out, since the mass is held fixed; --known thrust estimates the masses of all parts."
     )
 
 
