@@ -51,5 +51,4 @@ def add_command_uncertainty(
             )
             change = weight * (other.quantities(found.z) - values)
             covariance += np.outer(change, change)
-    estimation = dataclasses.replace(estimation, fit=estimation.fit.with_covariance(covariance))
-    return dataclasses.replace(airframe_fit, estimation=estimation)
+    return airframe_fit.with_fit(estimation.fit.with_covariance(covariance))

@@ -58,6 +58,7 @@ from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, bla
 from rotorid.identification.fitting.free_parameters import Prior, coordinates_from_priors
 from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
 from rotorid.identification.fitting.multiple_shooting import ShootingSetup
+from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.windows import (
     WindowData,
     compared_outputs,
@@ -120,6 +121,10 @@ class AirframeFit:
     process_noise: ProcessNoise
     lag_of: str
     other_lag: OtherLag | None = None
+
+    def with_fit(self, fit: Fit) -> AirframeFit:
+        """The same with another covariance of its estimates."""
+        return dataclasses.replace(self, estimation=dataclasses.replace(self.estimation, fit=fit))
 
 
 def make_logged_body(

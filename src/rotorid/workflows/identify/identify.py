@@ -383,21 +383,16 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
 
 def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Finding]]:
     """The fit whose covariance contains what parts of the flights and frequency bands disagree by."""
-    estimation = airframe_fit.estimation
-    found = compare_parts(estimation)
-    fit = add_disagreement(estimation.fit, found)
-    estimation = dataclasses.replace(estimation, fit=fit)
-    findings = disagreement_findings(airframe_fit.estimation.fit, fit, found)
-    return dataclasses.replace(airframe_fit, estimation=estimation), findings
+    before, found = airframe_fit.estimation.fit, compare_parts(airframe_fit.estimation)
+    fit = add_disagreement(before, found)
+    return airframe_fit.with_fit(fit), disagreement_findings(before, fit, found)
 
 
 def _with_lag_uncertainty(airframe_fit: AirframeFit) -> AirframeFit:
     """The fit whose covariance contains what the other lag of the motors would change, as far as it is probable."""
     if airframe_fit.other_lag is None:
         return airframe_fit
-    estimation = airframe_fit.estimation
-    fit = add_lag_uncertainty(estimation.fit, airframe_fit.other_lag)
-    return dataclasses.replace(airframe_fit, estimation=dataclasses.replace(estimation, fit=fit))
+    return airframe_fit.with_fit(add_lag_uncertainty(airframe_fit.estimation.fit, airframe_fit.other_lag))
 
 
 def _has_impossible_clock(fit: Fit) -> bool:

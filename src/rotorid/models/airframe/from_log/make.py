@@ -71,7 +71,8 @@ def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | No
         quantities["thrust_coefficient"] = thrust_coefficient_from_log(flight, mass[0])
     return Airframe(
         name=flight.source.stem,
-        description=f"{flight.vehicle or 'multirotor'}, from the parameters of {flight.source.name}",
+        description=f"{flight.vehicle or 'multirotor'}, from the parameters of {flight.source.name}; rotors by "
+        f"{geometry.source}, length of the arms by {geometry.size_source}",
         quantities=quantities,
         rotors=_with_position_std(geometry),
         thrust_curve=curve,
@@ -130,8 +131,8 @@ def _of_crazyflie(flight: Flight, mass: Mass) -> Airframe:
 def _of_simulator(flight: Flight, parameters: Mapping[str, float], mass: Mass | None) -> Airframe:
     """PX4's simulation-in-hardware: a quadrotor in X whose parameters are in the log."""
 
-    def quantity(unit: str, *names: str, scale: float = 1.0) -> Quantity:
-        value = tuple(_digits(scale * parameters[name]) for name in names)
+    def quantity(unit: str, *names: str) -> Quantity:
+        value = tuple(_digits(parameters[name]) for name in names)
         return Quantity(value, unit, tuple(_digits(_SIH_STD * v) for v in value), ", ".join(names))
 
     thrust, torque = parameters["SIH_T_MAX"], parameters["SIH_Q_MAX"]

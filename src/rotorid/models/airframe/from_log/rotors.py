@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from rotorid.errors import AirframeError
+from rotorid.logs.px4.rotors import ROTORS_OF_MAV_TYPE
 from rotorid.models.airframe.airframe import Quantity, Rotor
 from rotorid.models.airframe.from_log.frames import CLASSES, FrameRotor, ardupilot_frame, px4_frame
 from rotorid.models.airframe.size_priors import arm_length_prior
@@ -21,7 +22,6 @@ from rotorid.models.airframe.size_priors import arm_length_prior
 _UNIT_ARM: Final = 0.9  # m: PX4 normalises the generic frames to arms of 1 m
 _POSSIBLE: Final = 3.0  # standard deviations of the arm length's prior
 _PLUS: Final = (5001, 7001, 9001)  # SYS_AUTOSTART of generic frames with an arm along the nose
-_MAV_TYPES: Final = {2: 4, 13: 6, 14: 8}
 _GENERIC_MOMENT: Final = 0.05  # KM of PX4's generic frames
 _DIGITS: Final = 6
 
@@ -92,14 +92,14 @@ def _px4(parameters: Mapping[str, float], mass: float, count: int, span: float |
 
 def _old_px4(parameters: Mapping[str, float], mass: float, count: int, span: float | None) -> Geometry:
     kind, airframe = int(parameters["MAV_TYPE"]), int(parameters["SYS_AUTOSTART"])
-    number = _MAV_TYPES.get(kind, 0)
-    if number == 0:
+    number = ROTORS_OF_MAV_TYPE.get(kind, 0)
+    orientation = "+" if airframe in _PLUS else "x"
+    frame = px4_frame(number, orientation)
+    if not frame:
         raise AirframeError(
             f"MAV_TYPE {kind} is not a multirotor with 4, 6 or 8 rotors; give an airframe by --airframe"
         )
     _check_count(number, count, f"MAV_TYPE {kind}")
-    orientation = "+" if airframe in _PLUS else "x"
-    frame = px4_frame(number, orientation)
     name = f"SYS_AUTOSTART {airframe}: PX4's frame of {number} rotors in {orientation}"
     return _of_frame(frame, name, mass, span)
 
