@@ -56,3 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((k for k, start in enumerate(LONG) if name.startswith(start)), len(LONG))
 
     items.sort(key=place)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named by their argument: an archive contains its time of making, so that two workers would differ."""
+    return argname if isinstance(val, bytes) else None
