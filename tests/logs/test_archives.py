@@ -157,7 +157,30 @@ def test_damaged_archives_are_read_or_refused_in_one_line(tmp_path: Path, archiv
     assert refused > 30
 
 
-def test_a_fleet_finds_compressed_logs(tmp_path: Path):
-    for name in ("flight.ulg.gz", "flight.BIN.zip", "truth.csv.gz", "photos.zip"):
-        (tmp_path / name).write_bytes(b"")
-    assert {p.name for p in tmp_path.iterdir() if is_log(p)} == {"flight.ulg.gz", "flight.BIN.zip"}
+def test_a_fleet_finds_the_logs_in_archives(tmp_path: Path):
+    table = b"t,body_rate_x,body_rate_y,body_rate_z\n0,1,2,3\n"
+    truth = b"t_log_s,mass_kg\n0,1\n"
+    logs = {
+        "damaged.ulg.gz": b"",
+        "damaged.BIN.zip": b"",
+        "plain.zip": zipped(flight__ulg=LOG, README__md=b"a flight"),
+        "several.zip": zipped(a__ulg=LOG, b__BIN=ardupilot_hover(20)),
+        "without_suffix.zip": zipped(flight=LOG),
+        "flight.gz": gzip.compress(LOG),
+        "table.csv.xz": lzma.compress(table),
+    }
+    other_tables = {
+        "other.zip": zipped(other__csv=b"stamp,gx\n0,1\n"),
+        "other.csv.gz": gzip.compress(b"a,b\n1,2\n"),
+    }
+    others = {
+        "photos.zip": zipped(a__jpg=b"\xff\xd8\xff"),
+        "cut.zip": zipped(a__ulg=LOG)[:-200],
+        "truth.csv.gz": gzip.compress(truth),
+        "nested.zip": zipped(a__zip=zipped(a__ulg=LOG)),
+        "cut.gz": gzip.compress(b"abc")[:8],
+    }
+    for name, content in (logs | other_tables | others).items():
+        (tmp_path / name).write_bytes(content)
+    assert {p.name for p in tmp_path.iterdir() if is_log(p)} == set(logs)
+    assert {p.name for p in tmp_path.iterdir() if is_log(p, is_any_csv=True)} == set(logs | other_tables)

@@ -11,7 +11,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
@@ -64,6 +64,26 @@ def unpack(file: LogFile, is_log: Callable[[LogFile], bool]) -> LogFile:
     if is_archive(content) or content.startswith(_OTHERS) or content[257:262] == b"ustar":
         raise LogFormatError(f"{path}: an archive in an archive; unpack it and give the log in it")
     return LogFile(path, file.mapping, content)
+
+
+def packed_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and first bytes of each file in an archive, as far as it is intact; the name in a .gz or .xz is that of the archive
+    without this suffix. Files in an archive of archives are not looked at.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.infolist():
+                    if not (member.is_dir() or _is_hidden(member.filename) or member.flag_bits & 1):
+                        with archive.open(member) as stream:
+                            yield member.filename, stream.read(HEAD)
+            return
+        with path.open("rb") as file:
+            opener = gzip.open if file.read(2) == _GZIP else lzma.open
+        with opener(path) as stream:
+            yield path.stem, stream.read(HEAD)
+    except (*_DAMAGE, NotImplementedError, RuntimeError):
+        return
 
 
 def _only_log(path: Path, buffer: bytes, is_log: Callable[[LogFile], bool]) -> bytes:

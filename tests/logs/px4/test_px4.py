@@ -83,6 +83,20 @@ def test_a_pwm_range_that_is_assumed_is_said(tmp_path: Path):
     assert any("no PWM range" in n for n in flight.notes)
 
 
+def test_outputs_of_can_escs_are_in_another_instance(tmp_path: Path):
+    fields = "uint64_t timestamp;uint32_t noutputs;float[16] output;"
+    stamps = [5_000_000 + 10_000 * i for i in range(50)]
+    zero = [struct.pack("<QI16f", t, 8, *[0.0] * 16) for t in stamps]
+    can = [
+        struct.pack("<QI16f", t, 6, *[4000.0 + i] * 4, *[4095.5] * 2, *[0.0] * 10)
+        for i, t in enumerate(stamps)
+    ]
+    log = ulog([("actuator_outputs", 0, fields, zero), ("actuator_outputs", 1, fields, can)], {"MAV_TYPE": 2})
+    flight = read(write(tmp_path, log))
+    np.testing.assert_allclose(flight["rotor_command"].values[:, 3], (4000.0 + np.arange(50)) / 8191.0)
+    assert any("instance 1 is read" in n for n in flight.notes)
+
+
 def test_normalised_outputs(tmp_path: Path):
     command = read(write(tmp_path, outputs([0.25] * 4, {"MAV_TYPE": 2})))["rotor_command"]
     np.testing.assert_allclose(command.values[0], 0.25)

@@ -155,3 +155,75 @@ def test_real_flights_of_nanobench(flights: Path, name: str):
     smooth = [np.convolve(g, np.ones(11) / 11, "valid") for g in flight["body_rate"].values.T]
     for axis in (0, 1):
         assert np.corrcoef(turned[:, axis], smooth[axis])[0, 1] > 0.3
+
+
+LISTS = """[position]
+columns = ["p"]
+unit = "mm"
+[rotor_command]
+columns = ["u"]
+range = [0, 100]
+[battery_voltage]
+columns = ["v"]
+"""
+CELLS = {
+    "brackets": ('"[1000, 2000.0, -3e3]"', '"[1,2,3]"', '"[10, 20, 30, 40]"'),
+    "quoted": ('"1000 2000.0 -3e3"', '"1 2 3"', '"10 20 30 40"'),
+    "bare": ("1000 2000.0  -3e3", "1 2 3", "10 20 30 40"),
+    "numpy": ('"[ 1000.  2000. -3000.]"', '"array([1, 2, 3])"', '"[10 20\n 30 40]"'),
+    "tuples": ('"(1000, 2000.0, -3e3)"', '"(1,2,3)"', '"(10, 20, 30, 40)"'),
+}
+
+
+@pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
+def test_cells_with_lists(tmp_path: Path, cells: tuple[str, str, str]):
+    first, second, command = cells
+    (tmp_path / "log.csv").write_text(
+        f"ms,p,u,v\n5000,{first},{command},12\n5010,,{command},\n5020,{second},{command},11\n"
+    )
+    (tmp_path / "log.toml").write_text(TIME + LISTS)
+    flight = read(tmp_path / "log.csv", tmp_path / "log.toml")
+    np.testing.assert_allclose(flight["position"].times, [0.0, 0.02])
+    np.testing.assert_allclose(flight["position"].values, [[1, 2, -3], [1e-3, 2e-3, 3e-3]])
+    np.testing.assert_allclose(flight["rotor_command"].values, [[0.1, 0.2, 0.3, 0.4]] * 3)
+    np.testing.assert_allclose(flight["battery_voltage"].values[:, 0], [12, 11])
+    assert not flight.notes
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_lists_in_parquet(tmp_path: Path, as_text: bool):
+    positions = [[1000.0, 2000.0, -3000.0], None, [1.0, 2.0, 3.0]]
+    commands = [[10.0, 20.0, 30.0, 40.0]] * 3
+    if as_text:
+        positions, commands = (
+            [None if p is None else str(p) for p in column] for column in (positions, commands)
+        )
+    table = pa.table({"ms": [5000, 5010, 5020], "p": positions, "u": commands, "v": [12.0, None, 11.0]})
+    parquet.write_table(table, tmp_path / "log.parquet")
+    (tmp_path / "log.toml").write_text(TIME + LISTS)
+    flight = read(tmp_path / "log.parquet", tmp_path / "log.toml")
+    np.testing.assert_allclose(flight["position"].values, [[1, 2, -3], [1e-3, 2e-3, 3e-3]])
+    np.testing.assert_allclose(flight["rotor_command"].values, [[0.1, 0.2, 0.3, 0.4]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('0,"[1, 2, 3]"\n1,"[1, 2]"\n', "row 2, column 'p': a list of 2 numbers, where the first has 3"),
+        ('0,"[1, x, 3]"\n', "row 1, column 'p': 'x' is not a number in a list"),
+        (
+            '0,"[1, 2]"\n',
+            "has lists of 2 numbers; [position] of log.toml needs 3, in one column of lists or in 3 columns",
+        ),
+        ("0,7\n", "has lists of 1 numbers"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(tmp_path: Path, rows: str, said: str):
+    (tmp_path / "log.csv").write_text("ms,p\n" + rows)
+    (tmp_path / "log.toml").write_text(TIME + '[position]\ncolumns = ["p"]\n')
+    with pytest.raises(LogError) as caught:
+        read(tmp_path / "log.csv", tmp_path / "log.toml")
+    text = str(caught.value)
+    assert said in text
+    assert text.startswith(f"{tmp_path / 'log.csv'}: ")
+    assert "\n" not in text

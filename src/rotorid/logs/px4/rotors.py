@@ -15,6 +15,7 @@ from rotorid.logs.reader_base import Collector
 
 ROTORS_OF_MAV_TYPE: Final = {2: 4, 13: 6, 14: 8, 15: 3}
 FIRST_MOTOR_FUNCTION: Final = 101
+_CAN_FULL: Final = 8191.0  # raw command of DroneCAN (14 bit, signed) at full thrust
 _RPM: Final = 2.0 * np.pi / 60.0
 
 
@@ -49,9 +50,9 @@ def _add_motors(collector: Collector, rows: np.ndarray) -> None:
 
 
 def _add_outputs(collector: Collector, contents: ULogContents) -> None:
-    rows = contents.topics.get(("actuator_outputs", 0))
     vehicle = int(contents.parameters.get("MAV_TYPE", 0))
     rotors = ROTORS_OF_MAV_TYPE.get(vehicle)
+    instance, rows = _rotor_outputs(contents, rotors or 0)
     if rows is None or "output" not in (rows.dtype.names or ()) or not len(rows):
         return
     if rotors is None:
@@ -66,6 +67,12 @@ def _add_outputs(collector: Collector, contents: ULogContents) -> None:
             "rotor_command", _times(collector, rows), output, f"actuator_outputs.output[0..{rotors - 1}]"
         )
         return
+    if instance:
+        collector.note(f"actuator_outputs: instance {instance} is read, whose outputs vary")
+    if 2500.0 < np.nanmax(output, initial=0.0) <= _CAN_FULL and instance:
+        source = f"actuator_outputs[{instance}].output[0..{rotors - 1}] / {_CAN_FULL:g} (CAN)"
+        collector.add("rotor_command", _times(collector, rows), output / _CAN_FULL, source)
+        return
     if np.nanmax(output, initial=0.0) > 2500.0 or np.nanmedian(output) < 500.0:
         collector.note("actuator_outputs: not read, its values are no PWM; log actuator_motors")
         return
@@ -75,6 +82,18 @@ def _add_outputs(collector: Collector, contents: ULogContents) -> None:
     command = np.clip((output - low) / (high - low), 0.0, 1.0)
     source = f"actuator_outputs.output[0..{rotors - 1}], PWM {description}"
     collector.add("rotor_command", _times(collector, rows), command, source)
+
+
+def _rotor_outputs(contents: ULogContents, rotors: int) -> tuple[int, np.ndarray | None]:
+    """The first instance of actuator_outputs in which the outputs of all rotors vary, else instance 0; None without it."""
+    instances = sorted(i for name, i in contents.topics if name == "actuator_outputs")
+    for instance in instances:
+        rows = contents.topics["actuator_outputs", instance]
+        if not rotors or not len(rows) or "output" not in (rows.dtype.names or ()):
+            continue
+        if (np.ptp(rows["output"][:, :rotors].astype(np.float64), axis=0) > 0.0).all():
+            return instance, rows
+    return 0, contents.topics.get(("actuator_outputs", 0))
 
 
 def pwm_range(

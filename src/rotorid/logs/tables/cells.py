@@ -1,15 +1,16 @@
-"""Tables of numbers in text: CSV to columns of float64, an empty cell to NaN."""
+"""Tables of numbers in text: CSV to columns of float64, an empty cell to NaN; a cell may hold a list of numbers."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from jaxtyping import Float64
 
 from rotorid.errors import LogFormatError, SignalError
 
@@ -18,11 +19,13 @@ _EMPTY: Final = ["", "nan", "NaN", "NA", "null"]
 
 @dataclasses.dataclass(frozen=True)
 class Cells:
-    """columns: name -> values. comments: lines before the header, without #. notes: what was left out."""
+    """columns: name -> values. comments: lines before the header, without #. notes: what was left out. lists: name -> values
+    of the columns whose cells are lists, a row each."""
 
     columns: dict[str, np.ndarray]
     comments: list[str]
     notes: list[str]
+    lists: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +55,13 @@ def read_header(buffer: bytes, delimiter: str = ",") -> Header:
 
 
 def read_cells(
-    path: Path, buffer: bytes, selected: Collection[str] | None = None, delimiter: str = ","
+    path: Path,
+    buffer: bytes,
+    selected: Collection[str] | None = None,
+    delimiter: str = ",",
+    lists: Collection[str] = (),
 ) -> Cells:
-    """The named columns of a CSV (all where None)."""
+    """The named columns of a CSV (all where None). lists: those of them whose cells are lists of numbers."""
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 
@@ -83,16 +90,19 @@ def read_cells(
         table = arrow_csv.read_csv(
             _arrow_reader(body),
             read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_odd_row),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=delimiter, invalid_row_handler=note_odd_row, newlines_in_values=bool(lists)
+            ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types={n: pa.float64() for n in names},
+                column_types={n: pa.string() if n in lists else pa.float64() for n in names},
                 include_columns=selected,
                 null_values=_EMPTY,
                 quoted_strings_can_be_null=True,
             ),
         )
     except pa.ArrowInvalid as error:
-        place = _first_bad_cell(body, header, selected, delimiter)
+        numbers = [n for n in selected if n not in lists]
+        place = _first_bad_cell(body, header, numbers, delimiter)
         raise LogFormatError(f"{path}: {place or str(error).splitlines()[0]}") from None
     if ragged:
         first = ragged[0]
@@ -100,8 +110,55 @@ def read_cells(
             f"{len(ragged)} lines left out, they do not have {first.expected_columns} cells "
             f"(the first has {first.actual_columns})"
         )
-    columns = {n: table[n].to_numpy(zero_copy_only=False).astype(np.float64) for n in selected}
-    return Cells(columns, header.comments, notes)
+    columns = {
+        n: table[n].to_numpy(zero_copy_only=False).astype(np.float64) for n in selected if n not in lists
+    }
+    values = {n: numbers_of_lists(path, n, table[n].to_pylist()) for n in selected if n in lists}
+    return Cells(columns, header.comments, notes, values)
+
+
+def numbers_of_lists(path: Path, name: str, cells: Sequence[Any]) -> Float64[np.ndarray, "n k"]:
+    """The numbers of cells that are lists: "[0.1, 0.2]", "(0.1, 0.2)", "0.1 0.2", or Python's. An empty one is a row of NaN.
+
+    Raises:
+        LogFormatError: a cell has something else than numbers, or not as many as the others.
+    """
+    rows: list[list[float] | None] = []
+    width = 0
+    for number, cell in enumerate(cells, 1):
+        values = _list_values(cell)
+        if isinstance(values, str):
+            raise LogFormatError(
+                f"{path}: row {number}, column {name!r}: {values[:40]!r} is not a number in a list of numbers; "
+                "leave a cell empty where missing"
+            )
+        width = width or len(values or ())
+        if values is not None and len(values) != width:
+            raise LogFormatError(
+                f"{path}: row {number}, column {name!r}: a list of {len(values)} numbers, where the first has {width}"
+            )
+        rows.append(values)
+    missing = [float("nan")] * width
+    return np.array([missing if row is None else row for row in rows], np.float64).reshape(len(rows), width)
+
+
+def _list_values(cell: Any) -> list[float] | str | None:
+    """The numbers of a cell; None for an empty one; what is not a number in it."""
+    if cell is None:
+        return None
+    if isinstance(cell, str):
+        text = cell.strip().removeprefix("array(").strip("[]() \t\n")
+        cell = text.replace(",", " ").replace(";", " ").split()
+    values: list[float] = []
+    for part in cell:
+        if part is None or part in _EMPTY:
+            values.append(float("nan"))
+            continue
+        try:
+            values.append(float(part))
+        except (TypeError, ValueError):
+            return str(part)
+    return values or None
 
 
 def _first_bad_cell(body: bytes, header: Header, selected: list[str], delimiter: str) -> str:

@@ -19,6 +19,8 @@ A mapping is a TOML file with a table [time], one table a signal, and optionally
     body = "FRD"                     # for body signals; world = "NED" for world signals
     scale = [1, 1, 1]                # optional, before the unit: raw * scale + offset
     offset = 0.0
+    [velocity]
+    columns = ["v"]                  # one column whose cells are lists: "[0.1, 0.2, 0.3]" or 0.1 0.2 0.3
     [rotor_command]
     columns = ["m1", "m2", "m3", "m4"]
     range = [0, 65535]               # raw values at command 0 and 1, instead of a unit
@@ -28,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -38,9 +40,12 @@ from rotorid.logs.flight import KINDS, Flight
 from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
 from rotorid.logs.options import load_toml
 from rotorid.logs.reader_base import Collector
-from rotorid.logs.tables.cells import Cells, read_cells, read_header
+from rotorid.logs.tables.cells import Cells, numbers_of_lists, read_cells, read_header
 from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, parquet_table
 from rotorid.logs.units import ANGLE, FACTORS, TIME
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _KEYS: Final = ("columns", "unit", "scale", "offset", "range", "form", "world", "body", "direction")
 
@@ -59,8 +64,10 @@ def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
             raise SignalError(f"{mapping}: unknown signal [{name}]{close_matches(name, list(KINDS))}")
         _known(mapping, name, entry, _KEYS)
     columns = {name: _columns(mapping, name, entry) for name, entry in entries.items()}
+    widths = {name: _width(mapping, name, entry) for name, entry in entries.items()}
     required = [time["column"], *(c for cs in columns.values() for c in cs)]
-    cells = _cells(path, buffer, mapping, required, str(log.get("delimiter", ",")))
+    lists = {cs[0] for name, cs in columns.items() if len(cs) == 1 and widths[name] != 1}
+    cells = _cells(path, buffer, mapping, required, str(log.get("delimiter", ",")), lists)
     clock = cells.columns[time["column"]] * _factor(mapping, "time", time.get("unit", "s"), TIME)
     first = clock[np.isfinite(clock)][0] if np.isfinite(clock).any() else 0.0
     table_format = "mapped-parquet" if buffer.startswith(PARQUET_MAGIC) else "mapped-csv"
@@ -68,13 +75,30 @@ def read_mapped(path: Path, buffer: bytes, mapping: Path) -> Flight:
     for note in cells.notes:
         collector.note(note)
     for name, entry in entries.items():
-        raw = np.stack([cells.columns[c] for c in columns[name]], axis=1)
+        raw = _raw(path, mapping, name, cells, columns[name], widths[name])
         is_measured = ~np.isnan(raw).all(axis=1)
         values = _convert(mapping, name, entry, raw[is_measured])
         collector.add(
             name, clock[is_measured] - first, values, f"{', '.join(columns[name])} by {mapping.name}"
         )
     return collector.flight(vehicle=str(log.get("vehicle", "")))
+
+
+def _raw(
+    path: Path, mapping: Path, name: str, cells: Cells, columns: list[str], width: int | None
+) -> np.ndarray:
+    """The columns of a signal side by side, or the lists of its only column."""
+    values = cells.lists.get(columns[0])
+    if values is None or len(columns) > 1:
+        if any(c in cells.lists for c in columns):
+            raise SignalError(f"{mapping}: [{name}] shares a column of lists; name that column alone")
+        return np.stack([cells.columns[c] for c in columns], axis=1)
+    if values.shape[1] != (width or values.shape[1]):
+        raise SignalError(
+            f"{path}: column {columns[0]!r} has lists of {values.shape[1]} numbers; [{name}] of {mapping.name} needs {width}, "
+            f"in one column of lists or in {width} columns"
+        )
+    return values
 
 
 def _known(mapping: Path, name: str, entry: Any, keys: tuple[str, ...]) -> None:
@@ -88,27 +112,43 @@ def _known(mapping: Path, name: str, entry: Any, keys: tuple[str, ...]) -> None:
 
 
 def _columns(mapping: Path, name: str, entry: Mapping[str, Any]) -> list[str]:
-    columns = entry.get("columns")
-    suffixes = KINDS[name].suffixes
-    euler = name == "attitude" and _choice(mapping, name, entry, "form", ("quaternion", "euler")) == "euler"
-    count = 3 if euler else None if suffixes is None else len(suffixes)
+    columns, count = entry.get("columns"), _width(mapping, name, entry)
     if not isinstance(columns, list) or not columns or not all(isinstance(c, str) for c in columns):
         raise SignalError(f'{mapping}: [{name}] must name its columns: columns = ["...", ...]')
-    if count is not None and len(columns) != count:
-        raise SignalError(f"{mapping}: [{name}] needs {count} columns, not {len(columns)}")
+    if count is not None and len(columns) not in (1, count):
+        of_lists = ", or one of lists" if count > 1 else ""
+        raise SignalError(f"{mapping}: [{name}] needs {count} columns{of_lists}, not {len(columns)}")
     return columns
 
 
-def _cells(path: Path, buffer: bytes, mapping: Path, required: list[str], delimiter: str) -> Cells:
-    """The required columns of the table. Raises SignalError where one is missing."""
+def _width(mapping: Path, name: str, entry: Mapping[str, Any]) -> int | None:
+    """How many numbers a row of a signal has in the table; None: one for each rotor."""
+    if name == "attitude" and _choice(mapping, name, entry, "form", ("quaternion", "euler")) == "euler":
+        return 3
+    suffixes = KINDS[name].suffixes
+    return None if suffixes is None else len(suffixes)
+
+
+def _cells(
+    path: Path, buffer: bytes, mapping: Path, required: list[str], delimiter: str, lists: set[str]
+) -> Cells:
+    """The required columns of the table; lists: those whose cells may be lists. Raises SignalError where one is missing."""
     if len(delimiter) != 1:
         raise SignalError(f"{mapping}: [log] delimiter must be one character, not {delimiter!r}")
     if buffer.startswith(PARQUET_MAGIC):
         table = parquet_table(path, buffer)
         _require(path, table.column_names, mapping, required)
-        return Cells(numbers_of(path, table, list(dict.fromkeys(required))), [], [])
+        numbers = [name for name in dict.fromkeys(required) if name not in lists]
+        values = {name: numbers_of_lists(path, name, _listed(table[name])) for name in lists}
+        return Cells(numbers_of(path, table, numbers), [], [], values)
     _require(path, read_header(buffer, delimiter).names, mapping, required)
-    return read_cells(path, buffer, set(required), delimiter)
+    return read_cells(path, buffer, set(required), delimiter, lists)
+
+
+def _listed(column: pa.ChunkedArray) -> list[Any]:
+    """Cells of a column of Parquet: lists, text, or numbers as lists of one."""
+    cells = column.to_pylist()
+    return [[cell] if isinstance(cell, (int, float)) else cell for cell in cells]
 
 
 def _require(path: Path, names: list[str], mapping: Path, required: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rotorid.errors import LogFormatError
@@ -19,6 +20,7 @@ _OTHER_FILES: Final = {
     b"\x89HDF": "an HDF5 file; export it as CSV",
     b"FMT, 128": "an ArduPilot log as text; give the .BIN that it was made from",
 }
+_QUOTED: Final = re.compile(rb'"[^"]*"')
 _TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg", "mass", "wind_n", "wind_e"))
 
 
@@ -51,8 +53,8 @@ def _header_names(file: LogFile) -> list[str]:
             f"{path}: unknown log format, or damaged at its start; rotorid reads {format_list()}"
         )
     header = read_header(content)
-    rows = content[header.skip : header.skip + HEAD].splitlines()
-    separators = max(content[: header.skip].rsplit(b"\n", 2)[-2:], key=len, default=b"")
+    rows = _QUOTED.sub(b"", content[header.skip : header.skip + HEAD]).splitlines()
+    separators = max(_QUOTED.sub(b"", content[: header.skip]).rsplit(b"\n", 2)[-2:], key=len, default=b"")
     delimiter = next((d for d in (b",", b";", b"\t") if d in separators), None)
     if delimiter is None or not rows or rows[0].count(delimiter) != separators.count(delimiter):
         raise LogFormatError(f"{path}: is text, but neither a log nor a table; rotorid reads {format_list()}")

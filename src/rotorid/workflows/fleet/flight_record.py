@@ -38,7 +38,7 @@ from rotorid.identification.trends.trim import Trim, cause_directions, estimate_
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, airframe_toml
-from rotorid.models.airframe.mass import with_exact_mass
+from rotorid.models.airframe.mass import mass_std, with_exact_mass
 from rotorid.results.files import file_input, to_plain
 from rotorid.results.text import label, to_statements
 from rotorid.signals.airborne import airborne_intervals
@@ -64,7 +64,6 @@ _FORMAT: Final = 3
 
 _MIN_INFORMATION_GAIN: Final = 0.1  # reduction of the prior standard deviation of an identified parameter
 _FAR: Final = 3.0  # standard deviations from the airframe's mass
-_DEFAULT_MASS_STD: Final = 0.3  # relative, if the airframe has none
 _MAX_DRAG_STD: Final = 0.5  # of the airframe's drag, or of the estimate: largest std of an identified drag
 
 
@@ -132,7 +131,7 @@ def analyse_log(
 
 def _analyse(record: Record, name: str, path: Path, settings: AnalysisSettings, deadline: float) -> None:
     """Add the vehicle, the airframe and the estimates to the record."""
-    mapping = settings.mapping if path.suffix.lower() == ".csv" and not is_log(path) else None
+    mapping = settings.mapping if is_log(path, is_any_csv=True) and not is_log(path) else None
     flight = read(path, mapping)
     record["vehicle"] = vehicle = select_vehicle(name, flight, settings.rules.vehicle)
     record |= {"format": flight.format, "duration": flight.duration, "utc": flight.utc}
@@ -259,10 +258,9 @@ def _trim_rows(
 
 def _compare_to_airframe(trim: Trim, airframe: Airframe) -> Finding | None:
     """A finding if the mass is not consistent with that of the airframe."""
-    mass, std = airframe.mass.number, airframe.mass.std[0] if airframe.mass.std else 0.0
-    deviation = abs(float(trim.value[0]) - mass) / float(
-        np.hypot(std or _DEFAULT_MASS_STD * mass, np.sqrt(trim.covariance[0, 0]))
-    )
+    mass = airframe.mass.number
+    std = float(np.hypot(mass_std(airframe), np.sqrt(trim.covariance[0, 0])))
+    deviation = abs(float(trim.value[0]) - mass) / std
     if deviation < _FAR:
         return None
     return Finding("far_from_airframe", Severity.WARNING, {"deviation": deviation, "mass": mass})

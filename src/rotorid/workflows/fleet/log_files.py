@@ -1,8 +1,8 @@
 """Search for logs in folders, and the file of the records of a fleet.
 
 A file is a log by its first bytes or by its suffix, so that a damaged log is reported and not skipped; a CSV file by its
-header, or if there is a mapping; a compressed file by the suffix before that of the archive (`flight.ulg.gz`). A folder with a
-ROS 2 bag is one log. A folder with results of rotorid is skipped.
+header, or if there is a mapping; an archive by the files in it, a damaged one by the suffix before that of the archive
+(`flight.ulg.gz`). A folder with a ROS 2 bag is one log. A folder with results of rotorid is skipped.
 
 `progress.jsonl` has a line for each analysed flight, written at once. An incomplete line after an interruption is ignored; of
 two lines of one flight the later one counts.
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rotorid.errors import LogError, LogFormatError, OutputError
-from rotorid.logs.archives import ARCHIVES
+from rotorid.logs.archives import ARCHIVES, is_archive, packed_files
 from rotorid.logs.flight import split_column
 from rotorid.logs.read import FORMATS, is_tlog
+from rotorid.logs.reader_base import HEAD
 from rotorid.logs.tables.cells import read_header
 from rotorid.logs.write import write_whole
 from rotorid.results.files import REPORT, SUMMARY
@@ -116,18 +117,28 @@ def is_log(path: Path, is_any_csv: bool = False) -> bool:
     """Whether a file is a log, intact or damaged. is_any_csv: whether any CSV file may be a log."""
     if path.is_dir() or path.suffix.lower() in _SUFFIXES:
         return True
-    if path.suffix.lower() in ARCHIVES:
-        return Path(path.stem).suffix.lower() in _SUFFIXES
+    if path.suffix.lower() in ARCHIVES and Path(path.stem).suffix.lower() in _SUFFIXES:
+        return True
     try:
         with path.open("rb") as file:
-            head = file.read(65536)
+            head = file.read(HEAD)
     except OSError:
         return False
+    if is_archive(head):
+        return any(
+            Path(name).suffix.lower() in _SUFFIXES or _is_log_content(name, first, is_any_csv)
+            for name, first in packed_files(path)
+        )
+    return _is_log_content(path.name, head, is_any_csv)
+
+
+def _is_log_content(name: str, head: bytes, is_any_csv: bool) -> bool:
+    """Whether a file is a log by its first bytes; only one that is called .csv may be a CSV."""
     if head.startswith(_FIRST_BYTES) or is_tlog(head) or b"\xa3\x95\x80" in head[:4096]:
         return True
     if len(head) > 8 and head[0] == 0xBC and head[1:3] in (b"\1\0", b"\2\0"):
         return True
-    if path.suffix.lower() != ".csv" or b"\0" in head:
+    if not name.lower().endswith(".csv") or b"\0" in head:
         return False
     try:
         names = read_header(head).names
