@@ -15,6 +15,23 @@ def commands() -> dict[str, Any]:
     return {name: command_of(name) for name in COMMANDS}
 
 
+COMMON = """
+## Options and exit codes
+
+Every command has `-q` (`--quiet`: nothing but errors and what was asked for) and `-v` (`--verbose`: the stages of the work with
+their durations on stderr; `-vv`: also when each begins). Both may also come before the command.
+
+| exit code | meaning |
+|---|---|
+| 0 | the command has done its work |
+| 1 | `identify` or `fly-back` did not accept the model (its files are written), or an error in rotorid, named on stderr |
+| 2 | wrong use, wrong input, no permission, a full disk: one line on stderr says what is wrong and what to do |
+| 130 | interrupted by Ctrl-C |
+
+The verdicts of the other commands do not change the exit code.
+"""
+
+
 def reference() -> str:
     """The page."""
     listed = "\n".join(
@@ -26,7 +43,13 @@ def reference() -> str:
         "Written by `make docs` from the commands themselves. Every command has a page with examples, and "
         "`--help`.\n\n"
     )
-    return head + listed + "\n" + "".join(section(name, command) for name, command in commands().items())
+    return (
+        head
+        + listed
+        + "\n"
+        + COMMON
+        + "".join(section(name, command) for name, command in commands().items())
+    )
 
 
 def section(name: str, command: Any) -> str:

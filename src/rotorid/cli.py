@@ -13,6 +13,12 @@ COMMANDS: Final = {
     "inspect": Entry(
         "rotorid.workflows.inspect.command",
         "Show the signals of a log, the results of the checks, and what can be identified from it.",
+        has_json=True,
+        has_report=True,
+    ),
+    "app": Entry(
+        "rotorid.app.command",
+        "Open a page in the browser: drop logs on it, see their checks, and run track, identify, wrench and compare.",
     ),
     "convert": Entry(
         "rotorid.workflows.convert.command",
@@ -88,11 +94,13 @@ COMMANDS: Final = {
     ),
     "airframe": Entry(
         "rotorid.workflows.airframes.from_log_command",
-        "Make an airframe from the parameters of a log and the mass of the vehicle.",
+        "Make an airframe from the parameters of a log and the mass of the vehicle, or from answers.",
+        has_json=True,
     ),
     "airframes": Entry(
         "rotorid.workflows.airframes.command",
         "List the airframes that come with rotorid, or print one as a template.",
+        has_json=True,
     ),
 }
 

@@ -1,7 +1,10 @@
 """The parts of the command line that commands share.
 
-arguments.py      arguments and options
-command_group.py  the group of commands: errors as one line, help texts
-console.py        output: results, progress, verdicts, tables
-interrupts.py     Ctrl-C
+arguments.py       arguments and options
+command_group.py   the group of commands: errors as one line, help texts
+console.py         output: results, progress, verdicts, tables
+interrupts.py      Ctrl-C
+log_records.py     log records on stderr, of `-v`
+output.py          `--json`, `--open`, `-q` and `-v`
+progress_lines.py  progress as JSON lines for programs
 """

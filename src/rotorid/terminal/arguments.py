@@ -205,14 +205,19 @@ def airframe_of(
     from rotorid.models.airframe.from_log.make import airframe_from_log
     from rotorid.models.airframe.mass import with_mass
 
-    if span is not None and not (math.isfinite(span) and span > 0.0):
-        raise SettingError(f"--span {span}: give a distance in m above 0")
+    check_span(span)
     if name is None:
         assert flight is not None
         return airframe_from_log(flight, mass, span)
     if span is not None:
         raise SettingError("--span is for an airframe by the log's parameters; leave it out with --airframe")
     return with_mass(load_airframe(name), mass)
+
+
+def check_span(span: float | None) -> None:
+    """Raise SettingError for a span that is not positive, m."""
+    if span is not None and not (math.isfinite(span) and span > 0.0):
+        raise SettingError(f"--span {span}: give a distance in m above 0")
 
 
 def airframe_file(airframe: Airframe) -> dict[str, bytes]:

@@ -22,16 +22,19 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rotorid.errors import RotoridError
+from rotorid.terminal.output import Quiet, Verbose, be_quiet, be_verbose, new_output, shared_options
 
 _TAG: Final = re.compile(r"\[(?=[a-z#/@][^\[]*?\])")
 
 
 class Entry(NamedTuple):
     """A command. module: of its function, which has the command's name. summary: its line in `rotorid --help`, the first
-    paragraph of the function's docstring."""
+    paragraph of the function's docstring. has_json, has_report: whether it has `--json` and `--open`."""
 
     module: str
     summary: str
+    has_json: bool = False
+    has_report: bool = False
 
 
 class OneLineErrors(TyperGroup):
@@ -39,7 +42,8 @@ class OneLineErrors(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            result = super().invoke(ctx)
+            with new_output():
+                result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except BrokenPipeError:  # the reader of a pipe (`| head`) has ended
@@ -109,7 +113,9 @@ def load_command(name: str, entry: Entry) -> Any:
     function = getattr(import_module(entry.module), name.replace("-", "_"))
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(function)
-    return with_plain_help(typer.main.get_command(alone))
+    command = typer.main.get_command(alone)
+    command.params += shared_options(has_json=entry.has_json, has_report=entry.has_report)
+    return with_plain_help(command)
 
 
 def _version(is_requested: bool) -> bool:
@@ -131,8 +137,12 @@ def rotorid(
             "--traceback", envvar="ROTORID_TRACEBACK", hidden=True, help="Show the traceback of errors."
         ),
     ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
 ) -> None:
     """Identify the model of a flying robot from its flight logs: its mass, thrust, drag and wind."""
+    be_quiet(quiet)
+    be_verbose(verbose)
 
 
 def error_text(error: RotoridError | OSError) -> str:

@@ -1,4 +1,4 @@
-"""Terminal output of the commands: results on stdout, progress on stderr and only in a terminal."""
+"""Terminal output of the commands: results on stdout, progress on stderr, in a terminal or as lines for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rotorid.cache import keep_compiled
-from rotorid.progress import Progress, no_progress
+from rotorid.progress import Progress, Stage, no_progress
+from rotorid.terminal.log_records import logged_stages
+from rotorid.terminal.output import current_output
+from rotorid.terminal.progress_lines import progress_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,48 +25,65 @@ _WIDEST: Final = 100
 _TONES: Final = {"good": "green", "caution": "yellow", "bad": "red"}
 
 
-def out() -> Console:
-    """The console on stdout, for results."""
+def out(*, is_asked_for: bool = False) -> Console:
+    """The console on stdout, for results. is_asked_for: whether `-q` does not silence it."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, quiet=current_output().is_quiet and not is_asked_for)
 
 
 def err() -> Console:
-    """The console on stderr, for progress."""
+    """The console on stderr, for progress; with `-q` it is silent and no terminal."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    is_quiet = current_output().is_quiet
+    return Console(stderr=True, highlight=False, quiet=is_quiet, force_terminal=False if is_quiet else None)
 
 
 @contextmanager
 def status(text: str) -> Iterator[None]:
     """Show what is under way while the block runs."""
-    console = err()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(text):
-        yield
+    with logged_stages(text):
+        if report := progress_lines():
+            report(text, 0, 0)
+        console = err()
+        if not console.is_terminal:
+            yield
+            return
+        with console.status(text):
+            yield
 
 
 def count_items(items: Iterable[T], text: str, total: int | None = None) -> Iterator[T]:
     """The items, with a bar that counts them."""
-    console = err()
-    if not console.is_terminal:
-        yield from items
-        return
-    from rich.progress import track
-
-    yield from track(items, description=text, total=total, console=console, transient=True)
+    with progress_bar(text, total or 0) as report:
+        stage = Stage(report, text, total or 0)
+        for item in items:
+            yield item
+            stage.advance()
 
 
 @contextmanager
-def progress_bar(text: str) -> Iterator[Progress]:
+def progress_bar(text: str, total: int = 0) -> Iterator[Progress]:
     """A line with the stage that is under way; where its steps are known, a bar with their number and the time left.
 
-    text: shown until the first report.
+    text, total: shown until the first report.
     """
+    with logged_stages(text) as log, _shown_progress(text, total) as show:
+
+        def report(stage: str, done: int, total: int) -> None:
+            log(stage, done, total)
+            show(stage, done, total)
+
+        yield report
+
+
+@contextmanager
+def _shown_progress(text: str, total: int) -> Iterator[Progress]:
+    if report_line := progress_lines():
+        report_line(text, 0, total)
+        yield report_line
+        return
     console = err()
     if not console.is_terminal:
         yield no_progress

@@ -76,3 +76,18 @@ def test_several_logs_and_one_that_cannot_be_read(flight_csv: Path, tmp_path: Pa
     assert [Path(entry["file"]).name for entry in json.loads(result.stdout)] == ["flight.csv", "copy.csv"]
     result = CliRunner().invoke(app, ["inspect", str(empty), "--json"])
     assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_a_folder_gets_the_json_and_a_report(flight_csv: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "inspection"
+    result = CliRunner().invoke(app, ["inspect", str(flight_csv), "-o", str(folder), "--json"])
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "summary.json"]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary == json.loads(result.stdout)
+    page = (folder / "report.html").read_text()
+    assert summary["verdict"]["headline"] in page
+    assert page.count('class="chart"') == len(summary["signals"])
+    result = CliRunner().invoke(app, ["inspect", str(flight_csv), str(flight_csv), "-o", str(folder)])
+    assert result.exit_code == 2
+    assert "--output is for one log" in result.stderr

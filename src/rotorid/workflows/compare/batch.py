@@ -24,7 +24,8 @@ from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimat
 from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.bare import MASS_DRIFT, MASS_SPREAD, BareMultirotor
+from rotorid.models.airframe.mass import DEFAULT_MASS_STD
+from rotorid.models.multirotor.bare import MASS_DRIFT, BareMultirotor
 from rotorid.models.multirotor.with_drag import Multirotor
 from rotorid.models.registry import SystemName, system_for
 from rotorid.models.system import Parameter
@@ -110,7 +111,7 @@ def perturbed_mass_prior(
     Args:
         flight: with the true mass.
         prior_error: the prior mean is (1 + prior_error) times the true mass of the first row, the prior standard deviation
-            `MASS_SPREAD` times the prior mean.
+            `DEFAULT_MASS_STD` times the prior mean.
         mass_drift: drift relative to the prior mean, 1/sqrt(s).
     Raises:
         SettingError: the true mass is unknown.
@@ -118,7 +119,7 @@ def perturbed_mass_prior(
     if flight.true_mass is None:
         raise SettingError("a prior error needs the true mass, which is unknown for this flight")
     mean = (1.0 + prior_error) * float(flight.true_mass[0])
-    return flight.system.parameter("mass").with_prior(mean, MASS_SPREAD * mean, mass_drift * mean)
+    return flight.system.parameter("mass").with_prior(mean, DEFAULT_MASS_STD * mean, mass_drift * mean)
 
 
 class BatchEvaluator:

@@ -123,7 +123,7 @@ def compare(
     findings = comparison_findings(comparison, reasons)
     if output is not None:
         write_comparison(output, comparison, findings, provenance, reasons)
-    show(comparison, findings, output, out())
+    show(comparison, findings, output, out(is_asked_for=output is None))
 
 
 def _check_options(

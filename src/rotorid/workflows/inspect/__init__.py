@@ -2,7 +2,9 @@
 
 command.py         the command line
 logging_advice.py  logging settings of autopilots
+page.py            the report
 summary.py         the JSON
 terminal.py        the terminal output
 text.py            the sentences
+verdict.py         the verdict in one sentence
 """

@@ -8,6 +8,7 @@ from typing import Any
 
 from rotorid.findings import Finding
 from rotorid.logs.flight import Signal
+from rotorid.results.text import Verdict
 from rotorid.signals.inspection.checks.clock import signal_gaps
 from rotorid.signals.inspection.identifiability import Identifiability
 from rotorid.signals.inspection.inspection import Inspection
@@ -18,6 +19,7 @@ from rotorid.workflows.inspect.text import (
     recommendation_texts,
     remedy_text,
 )
+from rotorid.workflows.inspect.verdict import inspection_verdict
 
 
 def summary(inspection: Inspection) -> dict[str, Any]:
@@ -30,10 +32,15 @@ def summary(inspection: Inspection) -> dict[str, Any]:
         "time_origin": flight.time_origin,
         "duration": round(flight.duration, 6),
         "airborne": _rounded(inspection.flying),
+        "verdict": _verdict(inspection_verdict(inspection)),
         "signals": [_signal(signal) for signal in flight.signals.values()],
         "findings": [_finding(finding) for finding in inspection.findings],
         "identifiability": [_identifiability(result) for result in inspection.identifiability],
     }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {"tone": verdict.tone, "headline": verdict.headline, "details": list(verdict.details)}
 
 
 def _signal(signal: Signal) -> dict[str, Any]:
