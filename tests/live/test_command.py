@@ -31,7 +31,7 @@ def tlog(tmp_path: Path) -> Path:
 
 def test_what_cannot_be_is_said_in_one_line(tlog: Path, tmp_path: Path) -> None:
     quad = ("-a", "px4-sih-quad", "--no-wrench")
-    assert "the airframe of the vehicle is required" in error_line(tlog)
+    assert "weigh it as it flies" in error_line(tlog)
     assert "runs one estimator" in error_line(tlog, *quad, "-e", "ekf,ukf")
     assert "not a valid link address" in error_line("bluetooth:7", *quad)
     assert "cannot be read" in error_line(tmp_path / "none.tlog", *quad)

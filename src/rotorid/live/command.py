@@ -16,7 +16,15 @@ import typer
 from rotorid.errors import SettingError
 from rotorid.estimators.registry import ESTIMATORS
 from rotorid.models.registry import help_text
-from rotorid.terminal.arguments import KnownMass, airframe_option, estimator_names, system_name
+from rotorid.terminal.arguments import (
+    KnownMass,
+    MassOption,
+    Span,
+    airframe_option,
+    estimator_names,
+    mass_and_std,
+    system_name,
+)
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -46,9 +54,12 @@ def live(
     airframe: Annotated[
         str | None,
         airframe_option(
-            "A TOML file, or the name of an airframe included in rotorid. Default for a recording: the airframe in it."
+            "A TOML file, or the name of an airframe included in rotorid. Default: for a recording the airframe in it, else "
+            "the airframe by the vehicle's parameters and --mass."
         ),
     ] = None,
+    mass: MassOption = None,
+    span: Span = None,
     estimator: Annotated[
         str | None,
         typer.Option(
@@ -147,11 +158,12 @@ def live(
 
     link, recording = _open(source, speed)
     with closing(link):
-        with status("Compiling the estimators"):
+        with status("Starting"):
             setup_jax()
+        vehicle = _airframe(airframe, recording, link, mass_and_std(mass), span, system_id, wait)
+        with status("Compiling the estimators"):
             from rotorid.live.session import Session
 
-            vehicle = _airframe(airframe, recording)
             settings = _settings(estimator, system, known_mass, system_id, wrench, recording)
             session = Session(vehicle, settings, datagrams=link.datagrams)
             session.prepare()
@@ -208,16 +220,41 @@ def _default_path(source: str) -> Path | None:
     return Path(time.strftime("rotorid-%Y%m%d-%H%M%S.mcap")) if is_address(source) else None
 
 
-def _airframe(name: str | None, recording: Recording | None) -> Airframe:
-    from rotorid.models.airframe.airframe import load_airframe, parse_airframe
+def _airframe(
+    name: str | None,
+    recording: Recording | None,
+    link: Link,
+    mass: tuple[float, float] | None,
+    span: float | None,
+    system_id: int | None,
+    wait: float,
+) -> Airframe:
+    """The airframe of `--airframe` or of the recording, with the given mass; else that of the vehicle's parameters."""
+    from rotorid.live.recording.replay import Replay
+    from rotorid.models.airframe.airframe import parse_airframe
+    from rotorid.models.airframe.from_log.make import airframe_from_parameters
+    from rotorid.models.airframe.mass import with_mass
+    from rotorid.terminal.arguments import airframe_of, check_span
+    from rotorid.terminal.console import progress_bar, status
 
+    check_span(span)
     if name is not None:
-        return dataclasses.replace(load_airframe(name), residual=None)  # a recording has the physics only
-    if recording is None:
-        raise SettingError(
-            "the airframe of the vehicle is required: use --airframe (`rotorid airframes` lists them)"
-        )
-    return parse_airframe(recording.airframe, f"{recording.path}")
+        airframe = airframe_of(name, None, mass, span)
+        return dataclasses.replace(airframe, residual=None)  # a recording has the physics only
+    if recording is not None:
+        return with_mass(parse_airframe(recording.airframe, f"{recording.path}"), mass)
+    if isinstance(link, Replay):
+        from rotorid.logs.read import read
+
+        with status(f"Reading {link.address}"):
+            return airframe_of(None, read(link.address), mass, span)
+    from rotorid.live.link.parameter_download import download_parameters
+
+    with progress_bar("Asking for parameters") as progress:
+        said = download_parameters(link, system_id, wait=wait, progress=progress)
+    return airframe_from_parameters(
+        said.parameters, mass, span, source=link.address, vehicle=said.vehicle, voltage=said.voltage
+    )
 
 
 def _settings(

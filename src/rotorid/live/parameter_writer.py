@@ -25,7 +25,7 @@ from rotorid.live.link.message_sender import MessageSender
 from rotorid.live.session import Session
 from rotorid.live.snapshot import Reading, Snapshot
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.bare import MASS_SPREAD
+from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.system import GRAVITY
 from rotorid.numerics.bisection import bisect
 
@@ -200,7 +200,7 @@ def parse_parameter(text: str, airframe: Airframe) -> FollowedParameter:
     """
     name, _, quantity = text.partition("=")
     mass = airframe.mass
-    information_limit = INFORMED * (mass.std[0] / mass.number if mass.std else MASS_SPREAD)
+    information_limit = INFORMED * mass_relative_std(airframe)
     if not 0 < len(name) <= 16 or not name.replace("_", "").isalnum() or not name.isascii():
         raise SettingError(f"{text}: a parameter name has up to 16 letters, digits and _")
     if quantity == "mass":

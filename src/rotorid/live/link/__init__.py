@@ -11,4 +11,5 @@ message_rate.py       messages per second
 latency_histogram.py  distribution of latencies
 message_sender.py     encodes and sends MAVLink messages
 message_requests.py   requests messages and parameters from the vehicle
+parameter_download.py asks for the parameters that an airframe is made of
 """

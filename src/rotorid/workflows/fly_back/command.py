@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotorid.errors import SettingError
-from rotorid.terminal.arguments import AirframeOption, Mapping, ValidationSeed, check_seed
+from rotorid.terminal.arguments import (
+    AirframeOrMass,
+    Mapping,
+    MassOption,
+    Span,
+    ValidationSeed,
+    airframe_of,
+    check_seed,
+    check_span,
+    mass_and_std,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,17 +37,20 @@ def fly_back(
             show_default=False,
         ),
     ],
-    airframe: AirframeOption,
+    airframe: AirframeOrMass = None,
     prior: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--prior",
             "-p",
             metavar="AIRFRAME",
-            help="The airframe as known before: the model must predict at least as well.",
+            help="The airframe as known before: the model must predict at least as well. Default: the airframe by the first "
+            "log's parameters and the mass of the model.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    mass: MassOption = None,
+    span: Span = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -82,7 +95,8 @@ def fly_back(
     from rotorid.terminal.console import count_items, out, setup_jax, status
 
     _check(output, report, seed)
-    spans = _spans(between, logs)
+    spans, weighed = _spans(between, logs), mass_and_std(mass)
+    check_span(span)
     with status("Starting"):
         setup_jax()
         import dataclasses
@@ -90,13 +104,19 @@ def fly_back(
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
         from rotorid.models.airframe.airframe import airframe_toml, load_airframe
+        from rotorid.models.airframe.from_log.make import airframe_from_log
+        from rotorid.models.airframe.mass import mass_std, with_mass
         from rotorid.workflows.fly_back.model_comparison import compare_models
         from rotorid.workflows.fly_back.validate import fly_back as validate
 
-        model, prior_airframe = load_airframe(airframe), load_airframe(prior)
+        named = None if airframe is None else with_mass(load_airframe(airframe), weighed)
+        named_prior = None if prior is None else load_airframe(prior)
         other = None if against is None else load_airframe(against)
-        _check_residual(model, Path(airframe), output)
+        if named is not None and airframe is not None:
+            _check_residual(named, Path(airframe), output)
     flights = [read(log, mapping) for log in count_items(logs, "Reading", len(logs))]
+    model = named or airframe_of(None, flights[0], weighed, span)
+    prior_airframe = named_prior or airframe_from_log(flights[0], (model.mass.number, mass_std(model)), span)
     with status("Validating the model"):
         record = validate(model, prior_airframe, flights, spans=spans, seed=seed)
         comparison = None
@@ -112,8 +132,8 @@ def fly_back(
 
             settings = {
                 "command": "rotorid fly-back",
-                "model": airframe,
-                "prior": prior,
+                "model": airframe or model.source,
+                "prior": prior or prior_airframe.source,
                 "against": against or "–",  # noqa: RUF001
                 "flights": ", ".join(log.name for log in logs),
                 "parts": ", ".join(between or ["all of the time in the air"]),

@@ -13,7 +13,11 @@ from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
 from rotorid.models.airframe.from_log.rotors import Geometry, rotors_from_parameters
-from rotorid.models.airframe.from_log.thrust import thrust_coefficient_from_log, thrust_curve_from_log
+from rotorid.models.airframe.from_log.thrust import (
+    thrust_coefficient_from_log,
+    thrust_curve_from_hover,
+    thrust_curve_from_log,
+)
 from rotorid.models.airframe.size_priors import size_priors
 from rotorid.models.multirotor.thrust import ThrustCurve
 
@@ -48,35 +52,84 @@ def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | No
         AirframeError: the mass is needed; or the log does not say where the rotors are, or how strong they are.
     """
     parameters = flight.parameters
-    if parameters.get("SYS_AUTOSTART") in _SIH_AIRFRAMES and all(name in parameters for name in _SIH):
-        return _of_simulator(flight, parameters, mass)
+    if has_mass(parameters):
+        simulated = _of_simulator(parameters, mass, flight.source.name)
+        return dataclasses.replace(simulated, name=flight.source.stem)
     if mass is None:
-        raise AirframeError(
-            f"{flight.source.name}: no log knows the mass of its vehicle; weigh it as it flies, with its battery, and give "
-            "--mass KG or --mass KG+-STD"
-        )
+        raise _mass_needed(flight.source.name)
     if flight.format == "crazyflie-usd":
         return _of_crazyflie(flight, mass)
-    signal = next((n for n in ("rotor_command", "rotor_speed", "rotor_thrust") if n in flight), "")
-    count = flight[signal].values.shape[1] if signal else 0
+    airframe = _of_parameters(parameters, mass, span, flight.rotors, flight.source.name, flight.vehicle)
+    airframe = dataclasses.replace(airframe, name=flight.source.stem)
+    if "rotor_command" in flight:
+        curve = thrust_curve_from_log(flight, parameters, mass[0])
+        return dataclasses.replace(airframe, thrust_curve=curve)
+    if "rotor_speed" in flight:
+        coefficient = {"thrust_coefficient": thrust_coefficient_from_log(flight, mass[0])}
+        return dataclasses.replace(airframe, quantities={**airframe.quantities, **coefficient})
+    return airframe
+
+
+def airframe_from_parameters(
+    parameters: Mapping[str, float],
+    mass: Mass | None,
+    span: float | None = None,
+    *,
+    source: str,
+    vehicle: str = "",
+    voltage: float = math.nan,
+) -> Airframe:
+    """The airframe of a vehicle before its flight: as `airframe_from_log`, with the thrust by the autopilot's hover throttle.
+
+    Args:
+        parameters: of the autopilot.
+        mass: with which the vehicle takes off; None: that of the parameters, where they are those of a simulator.
+        span: distance of opposite motors, m; None: that of the parameters, else a prior by the mass.
+        source: where the parameters are from, for messages.
+        vehicle: in words.
+        voltage: of the battery in hover, V; NaN where unknown.
+    Raises:
+        AirframeError: the mass is needed; or the parameters do not say where the rotors are, or how strong they are.
+    """
+    if has_mass(parameters):
+        return _of_simulator(parameters, mass, source)
+    if mass is None:
+        raise _mass_needed(source)
+    airframe = _of_parameters(parameters, mass, span, 0, source, vehicle)
+    try:
+        curve = thrust_curve_from_hover(parameters, mass[0], airframe.rotors, voltage)
+    except AirframeError as error:
+        raise AirframeError(f"{source}: {error}") from None
+    return dataclasses.replace(airframe, thrust_curve=curve)
+
+
+def _of_parameters(
+    parameters: Mapping[str, float], mass: Mass, span: float | None, count: int, source: str, vehicle: str
+) -> Airframe:
+    """The airframe without its thrust. count: of the logged rotors, 0 if unknown."""
     try:
         geometry = rotors_from_parameters(parameters, mass[0], count, span)
     except AirframeError as error:
-        raise AirframeError(f"{flight.source.name}: {error}") from None
-    curve = None
-    quantities = {"mass": _mass(mass)} | _sizes(geometry, mass[0])
-    if "rotor_command" in flight:
-        curve = thrust_curve_from_log(flight, parameters, mass[0])
-    elif "rotor_speed" in flight:
-        quantities["thrust_coefficient"] = thrust_coefficient_from_log(flight, mass[0])
+        raise AirframeError(f"{source}: {error}") from None
     return Airframe(
-        name=flight.source.stem,
-        description=f"{flight.vehicle or 'multirotor'}, from the parameters of {flight.source.name}; rotors by "
-        f"{geometry.source}, length of the arms by {geometry.size_source}",
-        quantities=quantities,
+        name=source,
+        description=f"{vehicle or 'multirotor'}, from the parameters of {source}; rotors by {geometry.source}, length of the "
+        f"arms by {geometry.size_source}",
+        quantities={"mass": _mass(mass)} | _sizes(geometry, mass[0]),
         rotors=_with_position_std(geometry),
-        thrust_curve=curve,
-        source=f"airframe of {flight.source.name}",
+        source=f"airframe of {source}",
+    )
+
+
+def has_mass(parameters: Mapping[str, float]) -> bool:
+    """Whether parameters have the mass of their vehicle: those of PX4's simulation in hardware."""
+    return parameters.get("SYS_AUTOSTART") in _SIH_AIRFRAMES and all(name in parameters for name in _SIH)
+
+
+def _mass_needed(source: str) -> AirframeError:
+    return AirframeError(
+        f"{source}: no log knows the mass of its vehicle; weigh it as it flies, with its battery, and give --mass KG or "
+        "--mass KG+-STD"
     )
 
 
@@ -128,7 +181,7 @@ def _of_crazyflie(flight: Flight, mass: Mass) -> Airframe:
     )
 
 
-def _of_simulator(flight: Flight, parameters: Mapping[str, float], mass: Mass | None) -> Airframe:
+def _of_simulator(parameters: Mapping[str, float], mass: Mass | None, source: str) -> Airframe:
     """PX4's simulation-in-hardware: a quadrotor in X whose parameters are in the log."""
 
     def quantity(unit: str, *names: str) -> Quantity:
@@ -148,12 +201,12 @@ def _of_simulator(flight: Flight, parameters: Mapping[str, float], mass: Mass | 
     curve = ThrustCurve((0.0, _digits(thrust)), source="SIH_T_MAX, linear in the command", std=std)
     places = ((x, -y, "ccw"), (-x, y, "ccw"), (x, y, "cw"), (-x, -y, "cw"))
     return Airframe(
-        name=flight.source.stem,
-        description=f"PX4's simulation-in-hardware, from the parameters of {flight.source.name}",
+        name=source,
+        description=f"PX4's simulation-in-hardware, from the parameters of {source}",
         quantities=quantities,
         rotors=tuple(Rotor((a, b, 0.0), turn) for a, b, turn in places),
         thrust_curve=curve,
-        source=f"airframe of {flight.source.name}",
+        source=f"airframe of {source}",
     )
 
 

@@ -26,6 +26,19 @@ _GENERIC_MOMENT: Final = 0.05  # KM of PX4's generic frames
 _DIGITS: Final = 6
 
 
+PARAMETERS: Final = {
+    "px4": (
+        "MAV_TYPE", "SYS_AUTOSTART", "CA_ROTOR_COUNT", "THR_MDL_FAC", "MPC_THR_HOVER", "SIH_MASS", "SIH_IXX", "SIH_IYY",
+        "SIH_IZZ", "SIH_T_MAX", "SIH_Q_MAX", "SIH_L_ROLL", "SIH_L_PITCH", "SIH_T_TAU",
+    ),
+    "px4 rotor": ("PX", "PY", "PZ", "AX", "AY", "AZ", "KM"),
+    "ardupilot": (
+        "FRAME_CLASS", "FRAME_TYPE", "FRAME", "MOT_THST_EXPO", "MOT_THST_HOVER", "MOT_SPIN_MIN", "MOT_SPIN_MAX",
+    ),
+}  # fmt: skip
+"""Parameters that an airframe is made of, by autopilot; of PX4 also those of each rotor, CA_ROTORi_*."""
+
+
 class Geometry(NamedTuple):
     """Rotors of a vehicle.
 

@@ -5,15 +5,16 @@ MOT_THST_EXPO),
 
     T = k ((1 - e) c + e c^2) (V / V_0)^n,      k = m mean(f_z) / mean(sum_i T_i / k)
 
-where f_z is the specific force along body z over the first `_FIRST` s in the air: the mass is the one at take-off. The
-autopilot's parameter is its model of the motors, which may be that of other motors; the standard deviations allow for it.
+where f_z is the specific force along body z over the first `_FIRST` s in the air: the mass is the one at take-off. Before a
+flight, k is that of the autopilot's hover throttle h (MOT_THST_HOVER, MPC_THR_HOVER): k h = m g / sum of the rotors' axes.
+The autopilot's parameter is its model of the motors, which may be that of other motors; the standard deviations allow for it.
 n is that of motors without speed control.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,8 +22,9 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import Quantity
+from rotorid.models.airframe.airframe import Quantity, Rotor
 from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.system import GRAVITY
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.series import interpolate_linear, is_inside
 
@@ -46,26 +48,59 @@ def thrust_curve_from_log(flight: Flight, parameters: Mapping[str, float], mass:
     Raises:
         AirframeError: the log has no part in the air, or no specific force.
     """
-    expo, expo_source = _expo(parameters)
+    expo, _ = _expo(parameters)
     zero, full = _range(parameters)
     times, force = _force(flight)
     command = _at(flight, "rotor_command", times)
     c = np.clip((command - zero) / (full - zero), 0.0, 1.0)
     total = np.sum((1.0 - expo) * c + expo * c**2, axis=1)
-    voltage, exponent, exponent_std = math.nan, 0.0, 0.0
+    voltage = math.nan
     if _has_voltage(flight):
         volts = _at(flight, "battery_voltage", times)[:, 0]
         voltage = round(float(np.median(volts)), 2)
-        exponent, exponent_std = _VOLTAGE
-        total = total * (volts / voltage) ** exponent
+        total = total * (volts / voltage) ** _VOLTAGE[0]
     level = _level(mass, force, total, "rotor_command")
+    source = f"the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg"
+    return _curve(parameters, level, voltage, source)
+
+
+def thrust_curve_from_hover(
+    parameters: Mapping[str, float], mass: float, rotors: Sequence[Rotor], voltage: float = math.nan
+) -> ThrustCurve:
+    """The thrust curve by the autopilot's hover throttle.
+
+    Args:
+        parameters: of the autopilot.
+        mass: of the vehicle in flight, kg.
+        rotors: with their axes.
+        voltage: of the battery, V; NaN where unknown, then the thrust is taken as independent of it.
+    Raises:
+        AirframeError: the autopilot has no hover throttle between 0 and 1.
+    """
+    name = next((n for n in ("MOT_THST_HOVER", "MPC_THR_HOVER") if n in parameters), "")
+    hover = parameters.get(name, 0.0)
+    if not 0.0 < hover < 1.0:
+        raise AirframeError(
+            "no hover throttle (MOT_THST_HOVER, MPC_THR_HOVER) among the parameters, which the thrust would follow from; give "
+            "an airframe by --airframe"
+        )
+    level = mass * GRAVITY / (hover * sum(rotor.axis[2] for rotor in rotors))
+    source = f"{name} {hover:.3g}, at which the rotors carry {mass:g} kg"
+    return _curve(parameters, level, voltage, source)
+
+
+def _curve(parameters: Mapping[str, float], level: float, voltage: float, source: str) -> ThrustCurve:
+    """The thrust curve with a full thrust, N, at a voltage, V; NaN: independent of it. source: of the full thrust."""
+    expo, expo_source = _expo(parameters)
+    zero, full = _range(parameters)
+    exponent, exponent_std = (0.0, 0.0) if math.isnan(voltage) else _VOLTAGE
     return ThrustCurve(
         (0.0, _digits(level * (1.0 - expo)), _digits(level * expo)),
         zero,
         full,
         voltage,
         exponent,
-        f"form by {expo_source}; size by the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg",
+        f"form by {expo_source}; size by {source}",
         (_digits(_CONSTANT_STD * level), _digits(_TERM_STD * level), _digits(_TERM_STD * level)),
         exponent_std,
     )
