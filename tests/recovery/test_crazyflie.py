@@ -65,7 +65,7 @@ def test_inertia_lag_and_thrust_are_those_published(flights: Path) -> None:
     by a seventh: an autopilot answers them all the time."""
     published = load_airframe("crazyflie-2.1")
     guesses = {
-        "mass": Quantity((0.027,), "kg"),
+        "mass": Quantity((0.027,), "kg", (0.0,)),
         "inertia": Quantity((1.5e-5, 1.5e-5, 2.5e-5), "kg m^2", (1.0e-5, 1.0e-5, 2.0e-5)),
         "motor_time_constant": Quantity((0.04,), "s"),
     }

@@ -50,7 +50,7 @@ def guess() -> Airframe:
     arm = 0.025
     places = ((arm, -arm, "ccw"), (-arm, -arm, "cw"), (-arm, arm, "ccw"), (arm, arm, "cw"))
     quantities = {
-        "mass": Quantity((0.045,), "kg"),
+        "mass": Quantity((0.045,), "kg", (0.0,)),
         "inertia": Quantity((3e-5, 3e-5, 5e-5), "kg m^2"),
         "thrust_coefficient": Quantity((3.5e-8,), "N s^2"),
         "torque_ratio": Quantity((0.006,), "m"),

@@ -8,7 +8,8 @@ import pytest
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.estimators.ukf import ukf
-from rotorid.models.multirotor.bare import MASS, MASS_SPREAD, BareMultirotor
+from rotorid.models.airframe.mass import DEFAULT_MASS_STD
+from rotorid.models.multirotor.bare import MASS, BareMultirotor
 from rotorid.results.metrics import coverage, rmspe
 from rotorid.signals.sampling import sample, truth_at
 from rotorid.simulation.flight import simulate
@@ -34,7 +35,8 @@ def test_mass_of_25_flights(flights, make, wrong):
         truth_at(f, "true_mass", np.asarray(s.t))[:, 0] for s, (_, f) in zip(samples, flights, strict=True)
     ]
     priors = [
-        MASS.with_prior(wrong * m[0], MASS_SPREAD * wrong * m[0], MASS.drift * wrong * m[0]) for m in truths
+        MASS.with_prior(wrong * m[0], DEFAULT_MASS_STD * wrong * m[0], MASS.drift * wrong * m[0])
+        for m in truths
     ]
     filters = stack_tunings([make(system, priors={"mass": p}) for p in priors])
     found = run_many(filters, stack(samples), tunings=True)
@@ -53,4 +55,4 @@ def test_mass_of_25_flights(flights, make, wrong):
 
 def test_the_default_prior_is_of_one_kilogram():
     assert dataclasses.astuple(BareMultirotor().mass) == dataclasses.astuple(MASS)
-    assert (MASS.value, MASS.unit, MASS.std) == (1.0, "kg", MASS_SPREAD)
+    assert (MASS.value, MASS.unit, MASS.std) == (1.0, "kg", DEFAULT_MASS_STD)

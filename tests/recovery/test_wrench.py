@@ -51,7 +51,7 @@ def sih(folder: Path, observer: ObserverName = "mo") -> tuple[WrenchTrack, np.nd
     """PX4's simulated body, whose mass is known to 15 %, as it changes in flight; and the log's clock, s."""
     airframe = with_quantities(
         "px4-sih-quad",
-        drag=Quantity((KDV,), "N s/m"),
+        drag=Quantity((KDV,), "N s/m", (0.0,)),
         mass=Quantity((1.0,), "kg", (0.15,)),
     )
     log = folder / "px4_sih" / "dev.ulg"

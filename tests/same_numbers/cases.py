@@ -78,9 +78,9 @@ c-adaptive: export adaptive -a quadrotor-x --flight {sim-quad1}/quad1.parquet -o
 c-mo: export mo -a quadrotor-x --gain 5 -o out
 c-nemo: export nemo -a quadrotor-x --model {learn}/out -o out
 c-acceleration: export acceleration -a quadrotor-x --name accelerations -o out
-casadi-multirotor: export multirotor --as casadi -a quadrotor-x -o out
-casadi-bare: export multirotor-bare --as casadi -a simulated-quad -o out
-casadi-rigid: export rigid-multirotor --as casadi -a quadrotor-x -o out
+casadi-multirotor: export multirotor --as casadi -a quadrotor-x --force -o out
+casadi-bare: export multirotor-bare --as casadi -a simulated-quad --force -o out
+casadi-rigid: export rigid-multirotor --as casadi -a quadrotor-x --force -o out
 to-px4: export px4 -a {identify-two}/out/airframe.toml --force -o out
 to-ardupilot: export ardupilot -a {identify-two}/out/airframe.toml --force -o out
 to-gazebo: export gazebo -a {identify-two}/out/airframe.toml --force -o out

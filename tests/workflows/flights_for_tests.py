@@ -24,8 +24,9 @@ NOISE = {"attitude": 0.001, "position": 0.002, "velocity": 0.005, "body_rate": 0
 
 
 def exact(airframe: Airframe) -> Airframe:
-    """The airframe without standard deviations."""
-    quantities = {n: dataclasses.replace(q, std=None) for n, q in airframe.quantities.items()}
+    """The airframe with exact mass and torque ratio, and default standard deviations of all else."""
+    stds = {"mass": (0.0,), "torque_ratio": (0.0,)}
+    quantities = {n: dataclasses.replace(q, std=stds.get(n)) for n, q in airframe.quantities.items()}
     return dataclasses.replace(airframe, quantities=quantities)
 
 

@@ -146,7 +146,7 @@ def test_the_mass_over_time_is_a_table(found: Found) -> None:
             "--mass 0.5+-half: give a mass in kg, such as 1.52",
         ),
         (("--known", "thrust=2"), "flight.parquet", "guess.toml", "--known thrust=2: give mass or thrust"),
-        ((), "flight.parquet", "bare.toml", "no [[rotor]]"),
+        ((), "flight.parquet", "bare.toml", "[[rotor]] for each of the 4 rotors"),
         ((), "mute.parquet", "guess.toml", "no rotor_command, rotor_thrust, rotor_speed in this log"),
         ((), "broken.parquet", "guess.toml", "broken.parquet"),
         ((), "none.parquet", "guess.toml", "none.parquet"),

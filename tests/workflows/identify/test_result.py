@@ -19,7 +19,7 @@ from rotorid.workflows.identify.result import (
     add_arm_uncertainty,
     add_mass_uncertainty,
     add_thrust_uncertainty,
-    thrust_relative_std,
+    remaining_thrust_std,
 )
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 
@@ -43,15 +43,17 @@ def airframe_with_known(**quantities: tuple[float, float | None]) -> Airframe:
 
 def test_more_flights_reduce_the_uncertainty_and_simulated_ones_have_none() -> None:
     prior = airframe_with_known()
-    assert thrust_relative_std(prior, ("thrust_scale",), [ONE]) == pytest.approx(BETWEEN_FLIGHTS)
-    assert thrust_relative_std(prior, ("thrust_scale",), [ONE, TWO]) == pytest.approx(
+    assert remaining_thrust_std(prior, ("thrust_scale",), [ONE]) == pytest.approx(BETWEEN_FLIGHTS)
+    assert remaining_thrust_std(prior, ("thrust_scale",), [ONE, TWO]) == pytest.approx(
         BETWEEN_FLIGHTS / 2**0.5
     )
     simulated = dataclasses.replace(ONE, format="simulation")
-    assert thrust_relative_std(prior, ("thrust_scale",), [simulated]) == 0.0
+    assert remaining_thrust_std(prior, ("thrust_scale",), [simulated]) == 0.0
     uncertain = airframe_with_known(thrust_scale=(1.05, 0.021))
-    assert thrust_relative_std(uncertain, ("mass",), [simulated]) == pytest.approx(0.02)
-    assert thrust_relative_std(uncertain, ("mass",), [ONE]) == pytest.approx(np.hypot(0.02, BETWEEN_FLIGHTS))
+    assert remaining_thrust_std(uncertain, ("mass",), [simulated]) == pytest.approx(0.02)
+    unstated = airframe_with_known(thrust_scale=(1.05, None))
+    assert remaining_thrust_std(unstated, ("mass",), [simulated]) == pytest.approx(0.1)
+    assert remaining_thrust_std(uncertain, ("mass",), [ONE]) == pytest.approx(np.hypot(0.02, BETWEEN_FLIGHTS))
 
 
 def test_differences_between_probable_structures_are_added() -> None:
@@ -85,7 +87,7 @@ def test_moments_about_x_and_y_are_as_uncertain_as_the_arms() -> None:
 def test_the_uncertainty_of_a_known_mass_is_added() -> None:
     plain = fit(thrust_curve_1=4.0, inertia_x=0.02, drag=0.5, motor_time_constant=0.05)
     plain = dataclasses.replace(plain, prior_std=dict.fromkeys(plain.names, 10.0) | {"drag": 0.001})
-    weighed = Quantity((2.0,), "kg", (0.04,))
+    weighed = with_mass(TRUTH, (2.0, 0.04))
     found, with_mass_covariance = add_mass_uncertainty(plain, ("thrust_curve", "inertia", "drag"), weighed)
     assert found.std["thrust_curve_1"] == pytest.approx(np.hypot(0.001, 0.08))
     assert found.std["inertia_x"] == pytest.approx(np.hypot(0.001, 0.0004))
@@ -94,7 +96,7 @@ def test_the_uncertainty_of_a_known_mass_is_added() -> None:
     np.testing.assert_allclose(
         with_mass_covariance, [0.04**2 / 2.0 * 4.0, 0.04**2 / 2.0 * 0.02, 0.0, 0.0], rtol=1e-4, atol=1e-12
     )
-    exact, none = add_mass_uncertainty(plain, ("thrust_curve",), Quantity((2.0,), "kg"))
+    exact, none = add_mass_uncertainty(plain, ("thrust_curve",), with_mass(TRUTH, (2.0, 0.0)))
     assert exact is plain
     assert not none.any()
 

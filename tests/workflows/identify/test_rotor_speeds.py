@@ -14,6 +14,7 @@ from rotorid.identification.airframe.priors import prior_std
 from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.airframe.mass import with_exact_mass
 from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.preparation import prepare_flights
@@ -154,7 +155,7 @@ def test_speeds_without_commands_widen_the_bands_of_what_they_attenuate() -> Non
 
 
 def test_torques_that_are_lost_in_the_noise_of_speeds_are_not_identified() -> None:
-    found = identify([logged(0.2, has_command=False)], guess(), spans=[PARTS])
+    found = identify([logged(0.2, has_command=False)], with_exact_mass(guess()), spans=[PARTS])
     assert {"inertia_x", "torque_ratio", "centre_of_mass_x"}.isdisjoint(found.fit.names)
     (note,) = [f for f in found.findings if f.code == "torques_in_noise"]
     assert "log the rotor commands" in to_text(note)

@@ -124,7 +124,7 @@ def test_another_observer_with_a_truth_of_its_own(call, place: Path) -> None:
         ),
         (["pushed.parquet", "-a", HEXAROTOR, "--gain", "0"], "the observer gain 0 1/s must be positive"),
         (["pushed.parquet", "-a", "quadrotor-x"], "4 [[rotor]], and the log has 6 columns of rotor_speed"),
-        (["pushed.parquet", "-a", "simulated-quad"], "no [[rotor]]"),
+        (["pushed.parquet", "-a", "simulated-quad"], "[[rotor]] for each of the 6 rotors"),
         (["pushed.parquet", "-a", HEXAROTOR, "-o", "pushed.parquet"], "pushed.parquet: this is a file"),
         (["pushed.parquet", "-a", HEXAROTOR, "-o", "pushed.parquet/results"], "pushed.parquet is a file"),
         (["hover.csv", "-a", "quadrotor-x"], "none of rotor_thrust, rotor_speed, rotor_command in this log"),

@@ -34,9 +34,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rotorid.errors import AirframeError, SettingError
+from rotorid.errors import SettingError
 from rotorid.identification.fitting.free_parameters import Prior
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
+from rotorid.models.airframe.mass import DEFAULT_MASS_STD
+from rotorid.models.airframe.missing import missing_error
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.logged_body import local_parameter
 from rotorid.models.multirotor.rotors import torque_ratio_of
@@ -70,8 +72,8 @@ ONE_SIDED = (
 """Parameters whose estimate may end at 0."""
 
 DEFAULT_RELATIVE_STD = {
-    INERTIA: 0.5, "mass": 0.3, "thrust_scale": 0.3, "thrust_coefficient": 0.5, "torque_ratio": 0.5, "rotor_scale": 0.1,
-    "arm_scale": 0.1, "tilt_scale": 0.2, "motor_time_constant": 0.7, "motor_time_constant_down": 0.7,
+    INERTIA: 0.5, "mass": DEFAULT_MASS_STD, "thrust_scale": 0.3, "thrust_coefficient": 0.5, "torque_ratio": 0.5,
+    "rotor_scale": 0.1, "arm_scale": 0.1, "tilt_scale": 0.2, "motor_time_constant": 0.7, "motor_time_constant_down": 0.7,
 }  # fmt: skip
 """Default prior standard deviation over the value; 0.7 of a logarithm is about a factor of 2."""
 
@@ -103,9 +105,7 @@ def prior_value(airframe: Airframe, name: str) -> tuple[float, ...]:
     if quantity is not None:
         return quantity.value
     if name == INERTIA:
-        raise AirframeError(
-            f"{airframe.source}: no [inertia]; give a guess in kg m^2, with std as far as it may be off"
-        )
+        raise missing_error(airframe)
     if name == "motor_time_constant_down":
         return prior_value(airframe, "motor_time_constant")
     zeros = (0.0,) * (3 if name in (PRODUCTS, "centre_of_mass", "imu_position", "drag_area") else 1)
@@ -155,6 +155,17 @@ def default_std(
         ROTOR_MOMENTUM: 0.2 * torque_ratio * math.sqrt(hover),
     }
     return (absolute[name],) * len(value) if name in absolute else None
+
+
+def is_exact(airframe: Airframe, name: str) -> bool:
+    """Whether the airframe file gives a parameter with a standard deviation of 0."""
+    if name == "thrust_curve":
+        curve = airframe.thrust_curve
+        return curve is not None and bool(curve.std) and max(curve.std) == 0.0
+    if name == "torque_ratio" and airframe.get(name) is None:
+        return all(is_exact(airframe, entry) for entry in ("torque_coefficient", "thrust_coefficient"))
+    quantity = airframe.get(name)
+    return quantity is not None and quantity.std is not None and max(quantity.std) == 0.0
 
 
 def stated_std(airframe: Airframe, name: str) -> tuple[float, ...] | None:

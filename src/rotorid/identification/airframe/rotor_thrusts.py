@@ -25,6 +25,7 @@ from rotorid.errors import AirframeError, SignalError
 from rotorid.identification.airframe.priors import prior_value
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.missing import missing_error
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.numerics.lag import lag_response, speed_lag_response
@@ -404,9 +405,7 @@ def _rotor_commands(airframe: Airframe, flight: Flight) -> tuple[RotorModel, Rot
         )
     if signal.name == "rotor_speed":
         if airframe.get("thrust_coefficient") is None:
-            raise AirframeError(
-                f"{airframe.source}: no [thrust_coefficient] for rotor speeds; give it in N s^2"
-            )
+            raise missing_error(airframe, signal.name, values.shape[1])
         speeds = RotorCommands(signal.times, np.abs(values) * values, np.ones(len(values)))
         return rotor_model(as_logged(airframe, signal.name), lags=False), speeds
     t, values = command_steps(flight, dataclasses.replace(signal, values=values))
@@ -414,7 +413,7 @@ def _rotor_commands(airframe: Airframe, flight: Flight) -> tuple[RotorModel, Rot
         return rotor_model(as_logged(airframe, signal.name)), RotorCommands(t, values, np.ones(len(t)))
     curve = airframe.thrust_curve
     if curve is None:
-        raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
+        raise missing_error(airframe, signal.name, values.shape[1])
     voltage = None
     if curve.voltage_exponent:
         battery = flight["battery_voltage"]

@@ -2,7 +2,8 @@
 
 airframe.py         Airframe; reading and writing its TOML file; its numbers by name
 argument.py         an airframe as an argument: an object, a path or a name
-mass.py             an airframe with another mass
+mass.py             standard deviation of the mass; an airframe with another mass
+missing.py          the entries that an airframe lacks, each with a value to start from
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML
 acceptance.py       whether the record holds for the airframe's numbers

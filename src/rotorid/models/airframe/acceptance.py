@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 
+from rotorid.errors import AirframeError
 from rotorid.models.airframe.airframe import Airframe
 
 
@@ -39,3 +40,10 @@ def rejection_reason(airframe: Airframe) -> str | None:
         first = record.reasons[0] if record.reasons else ""
         return f"{label}: rejected by fly-back: {first} Identify it again, from flights with more excitation"
     return None
+
+
+def check_accepted(airframe: Airframe) -> None:
+    """Raise AirframeError for an airframe that is not an accepted model, before it is exported."""
+    reason = rejection_reason(airframe)
+    if reason is not None:
+        raise AirframeError(f"{reason}; or export it without validation: --force")

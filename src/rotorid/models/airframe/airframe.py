@@ -44,7 +44,7 @@ from rotorid.models.system import quantity_names
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """A number or a list of numbers with unit, standard deviation (same unit; None: unknown) and source."""
+    """A number or a list of numbers with unit, standard deviation (same unit; None: the default) and source."""
 
     value: tuple[float, ...]
     unit: str
@@ -238,7 +238,7 @@ def parse_airframe(text: str, source: str, folder: Path | None = None) -> Airfra
         if key not in _TABLES:
             raise AirframeError(f"{source}: unknown entry [{key}]; an airframe has {', '.join(_TABLES)}")
     if "mass" not in table:
-        raise AirframeError(f"{source}: no [mass]; give its value in kg, and std if it is to be estimated")
+        raise AirframeError(f"{source}: no [mass]; give its value in kg, and its std (default 30 %)")
     quantities = {k: _quantity(source, k, table[k]) for k in QUANTITIES if k in table}
     _check_consistency(source, quantities)
     return Airframe(

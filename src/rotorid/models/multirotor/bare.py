@@ -15,15 +15,13 @@ import jax.numpy as jnp
 
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
+from rotorid.models.airframe.mass import DEFAULT_MASS_STD
 from rotorid.models.system import GRAVITY, Parameter, System, Values
-
-MASS_SPREAD = 0.3
-"""Standard deviation of a prior mass, as a share of it, by default."""
 
 MASS_DRIFT = 0.028
 """Drift of the mass per square root of s, as a share of it: fast enough for a sprayer and for loads attached or dropped."""
 
-MASS = Parameter("mass", 1.0, std=MASS_SPREAD, unit="kg", bounds=(0.0, math.inf), drift=MASS_DRIFT)
+MASS = Parameter("mass", 1.0, std=DEFAULT_MASS_STD, unit="kg", bounds=(0.0, math.inf), drift=MASS_DRIFT)
 """Prior of a mass of 1 kg."""
 
 

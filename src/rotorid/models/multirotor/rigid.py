@@ -34,6 +34,7 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
+from rotorid.models.airframe.missing import missing_error
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS, air_wrench
 from rotorid.models.multirotor.rotors import (
     allocation,
@@ -294,19 +295,12 @@ def rigid_multirotor(
     """
     if rotor_input not in _UNITS:
         raise SettingError(f"no rotor input {rotor_input!r}; there are {', '.join(_UNITS)}")
-    if not airframe.rotors:
-        raise AirframeError(
-            f"{airframe.source}: no [[rotor]], which the wrench is computed from; add one for each rotor"
-        )
     inertia, coefficient = airframe.get("inertia"), airframe.get("thrust_coefficient")
-    if inertia is None:
-        raise AirframeError(
-            f"{airframe.source}: no [inertia], which the torque is computed from; give it in kg m^2"
-        )
-    if rotor_input == "rotor_speed" and coefficient is None:
-        raise AirframeError(f"{airframe.source}: no [thrust_coefficient] for rotor speeds; give it in N s^2")
-    if rotor_input == "rotor_command" and airframe.thrust_curve is None:
-        raise AirframeError(f"{airframe.source}: no [thrust_curve] for rotor commands; give it in N")
+    lacks_thrust = (rotor_input == "rotor_speed" and coefficient is None) or (
+        rotor_input == "rotor_command" and airframe.thrust_curve is None
+    )
+    if not airframe.rotors or inertia is None or lacks_thrust:
+        raise missing_error(airframe, rotor_input, rotors or 0)
     if rotors is not None and rotors != len(airframe.rotors):
         raise AirframeError(
             f"{airframe.source}: {len(airframe.rotors)} [[rotor]], and the log has {rotors} columns of {rotor_input}; "

@@ -40,6 +40,7 @@ from jaxtyping import Array, Float
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Rotor
+from rotorid.models.airframe.missing import missing_error
 from rotorid.models.system import Values
 from rotorid.numerics.lag import lag_response, speed_lag_response
 
@@ -161,9 +162,7 @@ def torque_ratio_of(airframe: Airframe) -> float:
         return ratio.number
     torque, thrust = airframe.get("torque_coefficient"), airframe.get("thrust_coefficient")
     if torque is None or thrust is None:
-        raise AirframeError(
-            f"{airframe.source}: no [torque_ratio], which the torque of the rotors is computed from; give it in m"
-        )
+        raise missing_error(airframe)
     return torque.number / thrust.number
 
 

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.system import GRAVITY
 
 UNSTATED_STD: Final = 0.1
@@ -26,9 +27,9 @@ UNSTATED_STD: Final = 0.1
 def thrust_relative_std(airframe: Airframe) -> float:
     """Standard deviation of the collective thrust in hover over its value, before a flight."""
     scale, curve = airframe.get("thrust_scale"), airframe.thrust_curve
-    if scale is not None and scale.std is not None and scale.std[0] > 0:
+    if scale is not None and scale.std is not None:
         return scale.std[0] / scale.number
-    if curve is None or not curve.std or max(curve.std) == 0:
+    if curve is None or not curve.std:
         return UNSTATED_STD
     c = hover_signal(airframe)
     powers = c ** np.arange(len(curve.std))
@@ -38,8 +39,7 @@ def thrust_relative_std(airframe: Airframe) -> float:
 
 def is_weighed(airframe: Airframe) -> bool:
     """Whether the mass in the airframe file is better known than its thrust."""
-    mass = airframe.mass
-    return mass.std is not None and mass.std[0] / mass.number < thrust_relative_std(airframe)
+    return mass_relative_std(airframe) < thrust_relative_std(airframe)
 
 
 def hover_signal(airframe: Airframe) -> float:

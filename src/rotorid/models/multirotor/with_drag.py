@@ -43,7 +43,8 @@ from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
-from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, MASS_SPREAD, BareMultirotor
+from rotorid.models.airframe.mass import mass_std
+from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
@@ -256,15 +257,15 @@ def multirotor(
 
 def _mass_and_scale(airframe: Airframe, nominal: float, *, is_known: bool) -> tuple[Parameter, Parameter]:
     """Mass and thrust scale. nominal: kg. is_known: whether the mass is fixed."""
-    mass, scale = airframe.mass, airframe.number("thrust_scale", 1.0)
+    scale = airframe.number("thrust_scale", 1.0)
     weighed = not is_known and is_weighed(airframe)
-    mass_std = 0.0 if is_known else mass.std[0] if mass.std else MASS_SPREAD * nominal
+    std = 0.0 if is_known else mass_std(airframe)
     scale_std = 0.2 if is_known else scale * thrust_relative_std(airframe) if weighed else 0.0
     return (
         Parameter(
             "mass",
             nominal,
-            std=mass_std,
+            std=std,
             unit="kg",
             bounds=_POSITIVE,
             drift=MASS_DRIFT * nominal,
@@ -347,9 +348,8 @@ def bare_multirotor(airframe: Airframe) -> BareMultirotor:
         The System.
     Source: seed 000, eqs. 44-47.
     """
-    mass = airframe.mass
-    std = mass.std[0] if mass.std else MASS_SPREAD * mass.number
-    return BareMultirotor(mass=MASS.with_prior(mass.number, std, MASS_DRIFT * mass.number))
+    mass = airframe.mass.number
+    return BareMultirotor(mass=MASS.with_prior(mass, mass_std(airframe), MASS_DRIFT * mass))
 
 
 def _along_z(thrust: Float[Array, ""]) -> Float[Array, " 3"]:

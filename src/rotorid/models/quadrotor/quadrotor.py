@@ -43,6 +43,7 @@ from jaxtyping import Array, Float
 from rotorid.errors import AirframeError
 from rotorid.geometry.spaces import Scalar, Space, Vector
 from rotorid.models.airframe.airframe import Airframe, load_airframe
+from rotorid.models.airframe.mass import mass_std
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
@@ -52,7 +53,6 @@ PLUS = "quadrotor-plus"
 ANGLES: tuple[str, ...] = ("roll", "pitch", "yaw")
 RATES: tuple[str, ...] = ("roll_rate", "pitch_rate", "yaw_rate")
 _UPRIGHT = 1e-9
-_SPREAD = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +187,7 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
     mass, b = airframe.mass, coefficient.number * airframe.number("thrust_scale", 1.0)
     positive = (0.0, math.inf)
     parameters = (
-        Parameter("mass", mass.number, mass.std[0] if mass.std else _SPREAD * mass.number, "kg", positive),
+        Parameter("mass", mass.number, mass_std(airframe), "kg", positive),
         Parameter("inertia", inertia.value, unit="kg m^2", frame="body"),
         Parameter("thrust_coefficient", b, unit="N s^2", bounds=positive),
         Parameter("torque_coefficient", torque_ratio_of(airframe) * b, unit="N m s^2", bounds=positive),

@@ -54,7 +54,7 @@ def prior_airframe() -> Airframe:
     """Mass and geometry of the vehicle, and guesses of all else."""
     shipped = load_airframe("crazyflie-2.1")
     guesses = {
-        "mass": Quantity((0.027,), "kg"),
+        "mass": Quantity((0.027,), "kg", (0.0,)),
         "inertia": Quantity((1.5e-5, 1.5e-5, 2.5e-5), "kg m^2", (1.0e-5, 1.0e-5, 2.0e-5)),
         "motor_time_constant": Quantity((0.04,), "s"),
     }

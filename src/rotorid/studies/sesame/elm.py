@@ -38,7 +38,8 @@ from rotorid.errors import SettingError
 from rotorid.learning.elm import ELMRegressor, OSELMRegressor
 from rotorid.learning.features import MassRegressor, fit_variance_model, mass_features
 from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.multirotor.bare import MASS_SPREAD, BareMultirotor
+from rotorid.models.airframe.mass import DEFAULT_MASS_STD
+from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.metrics import coverage, rmspe
 from rotorid.simulation.datasets.dataset import Dataset, Key
@@ -49,7 +50,7 @@ from rotorid.workflows.compare.scores import is_jump, mean_over
 
 AIRFRAME = "simulated-quad"
 
-SCALING = 1.0 / NOMINAL_MASS, MASS_SPREAD / NOMINAL_MASS
+SCALING = 1.0 / NOMINAL_MASS, DEFAULT_MASS_STD / NOMINAL_MASS
 """Mean and standard deviation for the scaling of the inputs: those of the prior of the inverse mass, 1/kg."""
 
 HIDDEN = (50, 100, 300, 500, 1000)

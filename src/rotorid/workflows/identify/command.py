@@ -63,8 +63,8 @@ def identify(
             "--known",
             metavar="WHAT",
             help="mass or thrust: which is held fixed, since only their ratio can be identified from flight. The standard "
-            "deviations of thrust, inertia and drag include that of the mass. Default: the mass with --mass, else the one that "
-            "the airframe gives without a standard deviation, else the thrust.",
+            "deviations of thrust, inertia and drag include that of the mass. Default: the mass with --mass, else the one with "
+            "the smaller relative standard deviation in the airframe.",
             show_default=False,
         ),
     ] = None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from rotorid.display import Column, Overview, arrow_table
 from rotorid.identification.fitting.display import SIGMAS, estimate_parts, figure_height, fit_frame
+from rotorid.models.airframe.mass import mass_std
 from rotorid.report.charts import Figure
 from rotorid.report.plotly_figure import to_plotly
 from rotorid.results.text import label, percent, plus_minus, title, unit_text
@@ -25,8 +26,8 @@ def identification_overview(model: Identification) -> Overview:
     """Of each quantity the estimate with standard deviation and 95 % band, and the information gain."""
     fit, rows = model.fit, []
     if model.known == "mass":
-        mass = model.airframe.mass
-        rows.append(_row("Mass (held fixed)", mass.number, mass.std[0] if mass.std else math.nan, "kg", "–"))  # noqa: RUF001
+        mass, std = model.airframe.mass.number, mass_std(model.airframe)
+        rows.append(_row("Mass (held fixed)", mass, std, "kg", "–"))  # noqa: RUF001
     elif "mass" not in fit.names:
         for part in model.masses:
             name = f"Mass, {part.flight}, {part.start:.1f} to {part.end:.1f} s"

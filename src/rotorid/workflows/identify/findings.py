@@ -19,6 +19,7 @@ from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.disagreement import Disagreement
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.mass import mass_std
 from rotorid.workflows.identify.checks.drag import DRAGS
 from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest
@@ -296,8 +297,7 @@ def parameters_of(names: Iterable[str]) -> tuple[str, ...]:
 def _held_fixed(prior: Airframe, known: str) -> Finding:
     if known == "thrust":
         return Finding("thrust_known", Severity.NOTE)
-    std = (prior.mass.std or (0.0,))[0]
-    values = {"mass": prior.mass.number, "std": std}
+    values = {"mass": prior.mass.number, "std": mass_std(prior)}
     return Finding("mass_known", Severity.NOTE, values)
 
 

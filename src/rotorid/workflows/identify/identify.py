@@ -1,8 +1,8 @@
 """Identify an airframe from flights, and validate it on what was held out.
 
 In free flight only forces relative to masses can be identified: more thrust looks like less mass. One of both is therefore
-held fixed: the one whose entry in the airframe file has no standard deviation, else the thrust. For the same reason the
-torque ratio is held fixed where its entry has no standard deviation: yaw identifies its ratio to the moment of inertia only.
+held fixed: the one with the smaller relative standard deviation in the airframe file. For the same reason yaw identifies the
+torque ratio over the moment of inertia only. What the file gives with a standard deviation of 0 is held fixed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flights
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.argument import to_airframe
+from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.progress import Progress, no_progress
@@ -71,8 +72,8 @@ from rotorid.workflows.identify.result import (
     add_prior_conflicts,
     add_thrust_uncertainty,
     airframe_with,
+    remaining_thrust_std,
     split_masses,
-    thrust_relative_std,
 )
 from rotorid.workflows.identify.rotor_speeds import (
     add_speed_uncertainty,
@@ -140,8 +141,8 @@ def identify(
         flights: logs of one vehicle, one or several, each a Flight or the path of a log.
         prior: the airframe as known before, with standard deviations; or its path or name, see `load_airframe`.
         free: names of the parameters to estimate; None: all that the logs allow.
-        known: which of mass and thrust is held fixed; None: the one that the prior gives without a standard deviation, else the
-            thrust.
+        known: which of mass and thrust is held fixed; None: the one with the smaller relative standard deviation in the
+            prior.
         spans: of each flight the parts to use, start and end in s; None: all of its time in the air, less the parts with
             another mass where the mass is held fixed.
         progress: of the passes of the fit.
@@ -336,10 +337,10 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     own_fit = add_prior_conflicts(add_speed_uncertainty(own_fit, preparation.speeds))
     own_fit = own_fit if available.yaw_observable else with_unidentified_yaw(own_fit, prior)
     own_fit = add_arm_uncertainty(own_fit, prior)
-    share = thrust_relative_std(prior, free, preparation.logs)
+    share = remaining_thrust_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":
-        fit, mass_covariance = add_mass_uncertainty(fit, free, prior.mass)
+        fit, mass_covariance = add_mass_uncertainty(fit, free, prior)
     masses = tuple(
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
     )
@@ -348,7 +349,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     )
     airframe = with_rotor_lag(airframe, preparation.speeds)
     if request.known == "mass":
-        share = math.hypot(share, (prior.mass.std or (0.0,))[0] / prior.mass.number)
+        share = math.hypot(share, mass_relative_std(prior))
     hover, hover_findings = _hover(airframe, own_fit, segments, available, share)
     disturbed = tuple(
         name for name in ("body_rate", "velocity") if getattr(airframe_fit.process_noise, name) > 0.0

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.airframe.fit import FlightRecord, make_logged_body
 from rotorid.identification.airframe.priors import prior_value
@@ -36,6 +36,7 @@ from rotorid.identification.airframe.rotor_thrusts import (
 )
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.airframe.missing import missing_error
 from rotorid.models.multirotor.logged_body import LoggedBody
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.multirotor.thrust import averaged_commands
@@ -228,7 +229,8 @@ def prepare_flights(
         ExcitationError: a log has no part in the air.
     """
     if not airframe.rotors:
-        raise AirframeError(f"{airframe.source}: no [[rotor]]; add one for each rotor, with its position")
+        rotor_input = next((n for n in ("rotor_command", "rotor_speed") if n in flights[0]), "")
+        raise missing_error(airframe, rotor_input, flights[0].rotors)
     commanded = [with_commanded_thrusts(flight, airframe, lagged=False) for flight in flights]
     available = _available_in_all(
         flights, [_available(*both, airframe) for both in zip(flights, commanded, strict=True)]
@@ -389,8 +391,7 @@ def _available(flight: Flight, commanded: Flight, airframe: Airframe) -> Availab
             f"{flight.source}: no {', '.join(is_usable)} in this log, which a model is identified from (it has {present}){cut}"
         )
     if not usable:
-        required = "[thrust_curve]" if logged[0] == "rotor_command" else "[thrust_coefficient]"
-        raise AirframeError(f"{airframe.source}: no {required}, and this log gives {logged[0]}; add a guess")
+        raise missing_error(airframe, logged[0], commanded[logged[0]].values.shape[1])
     signal = commanded[usable[0]]
     if signal.values.shape[1] != len(airframe.rotors):
         raise SignalError(

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from rotorid.errors import SettingError
-from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTOR_MOMENTUM, ROTORS
+from rotorid.identification.airframe.priors import BODY, INERTIA, PRODUCTS, ROTOR_MOMENTUM, ROTORS, is_exact
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
+from rotorid.models.multirotor.thrust_uncertainty import is_weighed
 from rotorid.workflows.identify.preparation import AvailableSignals, Preparation
 
 KnownQuantity = Literal["mass", "thrust"]
@@ -43,18 +44,13 @@ class FitRequest:
 def known_quantity(
     airframe: Airframe, free: Sequence[str] | None, known: KnownQuantity | None = None
 ) -> KnownQuantity:
-    """Which of mass and thrust is held fixed: the one that is not free, else the given one, else the one that the airframe
-    gives without a standard deviation."""
+    """Which of mass and thrust is held fixed: the one that is not free, else the given one, else the one with the smaller
+    relative standard deviation in the airframe."""
     if free is not None:
         return "thrust" if "mass" in free else "mass"
     if known is not None:
         return known
-    curve, scale, mass = airframe.thrust_curve, airframe.get("thrust_scale"), airframe.mass.std
-    is_exact = mass is None or max(mass) == 0.0
-    has_uncertain_thrust = (curve is not None and bool(curve.std)) or (
-        scale is not None and scale.std is not None
-    )
-    return "mass" if is_exact or (has_uncertain_thrust and mass is None) else "thrust"
+    return "mass" if is_weighed(airframe) else "thrust"
 
 
 def free_parameters(
@@ -76,7 +72,7 @@ def free_parameters(
 def identifiable_parameters(
     airframe: Airframe, available: AvailableSignals, known: KnownQuantity
 ) -> tuple[str, ...]:
-    """All parameters that logs with these signals allow to estimate."""
+    """All parameters that logs with these signals allow to estimate, without those that the airframe gives as exact."""
     parameters = []
     if known == "thrust":
         parameters.append("mass")
@@ -96,11 +92,8 @@ def identifiable_parameters(
         parameters += [ROTOR_MOMENTUM] if available.yaw_observable else []
         parameters += ["motor_time_constant"] if available.has_motor_lag else []
         parameters.append("command_delay")  # of measured speeds, the error of their clock
-        ratio = airframe.get("torque_ratio")
-        is_uncertain = ratio is not None and ratio.std is not None and min(ratio.std) > 0
-        if is_uncertain and available.yaw_observable:
-            parameters.append("torque_ratio")
-    return tuple(parameters)
+        parameters += ["torque_ratio"] if available.yaw_observable else []
+    return tuple(name for name in parameters if not is_exact(airframe, name))
 
 
 def _check_names(free: Sequence[str], available: AvailableSignals) -> None:

@@ -47,9 +47,11 @@ from rotorid.identification.fitting.estimation import Estimation, OutputResidual
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import BY_AXIS, QUANTITIES, Airframe, Quantity
+from rotorid.models.airframe.mass import mass_std
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.rotors import torque_ratio_of
+from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.system import quantity_names
 from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest, KnownQuantity
@@ -122,7 +124,7 @@ class Identification(AbstractDisplay):
         """Names and covariance of the estimates, and of a mass that was held fixed with a standard deviation."""
         if not self.mass_covariance.any():
             return self.fit.names, self.fit.covariance
-        own, column = [[(self.airframe.mass.std or (0.0,))[0] ** 2]], self.mass_covariance[:, None]
+        own, column = [[mass_std(self.airframe) ** 2]], self.mass_covariance[:, None]
         return (*self.fit.names, "mass"), np.block([[self.fit.covariance, column], [column.T, np.array(own)]])
 
     @property
@@ -302,13 +304,13 @@ def scales_with_thrust(quantity: str) -> bool:
     return quantity.startswith((*_THRUST, *_FORCES))
 
 
-def thrust_relative_std(prior: Airframe, free: Sequence[str], flights: Sequence[Flight]) -> float:
+def remaining_thrust_std(prior: Airframe, free: Sequence[str], flights: Sequence[Flight]) -> float:
     """Relative standard deviation of the thrust that these flights cannot reduce, to be added to a fit's own."""
-    scale, recorded = prior.get("thrust_scale"), [f for f in flights if f.format != "simulation"]
+    recorded = [flight for flight in flights if flight.format != "simulation"]
     share = BETWEEN_FLIGHTS / len(flights) ** 0.5 if recorded else 0.0
-    if scale is None or scale.std is None or set(_THRUST) & set(free):
+    if set(_THRUST) & set(free):
         return share
-    return float(np.hypot(share, scale.std[0] / scale.number))
+    return float(np.hypot(share, thrust_relative_std(prior)))
 
 
 def add_thrust_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
@@ -331,12 +333,12 @@ def add_arm_uncertainty(fit: Fit, airframe: Airframe) -> Fit:
 
 
 def add_mass_uncertainty(
-    fit: Fit, free: Sequence[str], mass: Quantity
+    fit: Fit, free: Sequence[str], airframe: Airframe
 ) -> tuple[Fit, Float[np.ndarray, " n"]]:
     """The fit with the uncertainty of a mass that was held fixed; and the covariance of its quantities with that mass."""
     zero = np.zeros(len(fit.names))
     thrust = tuple(n for n in _THRUST if n in free) or (("rotor_scale",) if "rotor_scale" in free else ())
-    std = mass.std[0] if mass.std else 0.0
+    mass, std = airframe.mass.number, mass_std(airframe)
     if not thrust or std == 0.0:
         return fit, zero
     v = np.array([fit.values[n] if n.startswith((*thrust, *_FORCES)) else 0.0 for n in fit.names])
@@ -344,5 +346,5 @@ def add_mass_uncertainty(
         [fit.prior_std[n] ** -2 if fit.prior_std[n] > 0.0 else 0.0 for n in fit.names]
     )
     slope = v - fit.covariance @ (prior_information * v)
-    covariance = fit.covariance + (std / mass.number) ** 2 * np.outer(slope, slope)
-    return fit.with_covariance(covariance), std**2 / mass.number * slope
+    covariance = fit.covariance + (std / mass) ** 2 * np.outer(slope, slope)
+    return fit.with_covariance(covariance), std**2 / mass * slope

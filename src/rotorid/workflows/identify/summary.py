@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.fitting.estimation import Autocorrelation, OutputResiduals
+from rotorid.models.airframe.mass import mass_std
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.thrust import ThrustCurve
@@ -222,14 +223,14 @@ def summarise(
     """The numbers of an identification. autocorrelations: of the residuals of each prediction."""
     model, fit = result.model, result.model.fit
     preparation, data = model.preparation, model.data
-    mass = model.airframe.mass
+    airframe = model.airframe
     return IdentifySummary(
         verdict=_verdict(result),
         accepted=result.is_accepted,
         settings=IdentifySettings(
             airframe=preparation.airframe.name,
             known=model.known,
-            known_mass=(mass.number, (mass.std or (0.0,))[0]),
+            known_mass=(airframe.mass.number, mass_std(airframe)),
             free=None if free is None else tuple(free),
             seed=seed,
         ),

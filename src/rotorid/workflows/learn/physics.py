@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from rotorid.errors import ExcitationError
-from rotorid.identification.airframe.priors import stated_stds
+from rotorid.identification.airframe.priors import is_exact, stated_stds
 from rotorid.identification.fitting.result import DisturbedSpan, Fit
 from rotorid.identification.grey_box.fit import fit_grey_box
 from rotorid.identification.grey_box.free_flight import find_free_flight
@@ -36,17 +36,14 @@ class Physics:
 def free_parameters(airframe: Airframe, system: RigidMultirotor) -> tuple[str, ...]:
     """Names of the parameters to estimate.
 
-    Parameters with a standard deviation of 0 are held fixed. The mass is estimated only if its standard deviation is
-    given, the geometry only for tilted rotors: for upright rotors its effect cannot be separated from that of the
-    inertia.
+    Parameters with a standard deviation of 0 are held fixed. The geometry is estimated only for tilted rotors: for upright
+    rotors its effect cannot be separated from that of the inertia.
     """
     thrust = "thrust_coefficient" if system.rotor_input == "rotor_speed" else "thrust_scale"
     names = ["inertia", "centre_of_mass", "torque_ratio", thrust, "drag", "angular_drag"]
     if any(abs(a) > _UPRIGHT for rotor in airframe.rotors for a in rotor.axis[:2]):
         names += _GEOMETRY
-    mass = airframe.mass.std
-    fixed = [n for n in names if (q := airframe.get(n)) is not None and q.std is not None and not any(q.std)]
-    return (*(("mass",) if mass is not None and any(mass) else ()), *(n for n in names if n not in fixed))
+    return tuple(name for name in ("mass", *names) if not is_exact(airframe, name))
 
 
 def identify_physics(

@@ -42,6 +42,7 @@ from scipy.spatial.transform import Rotation
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.system import GRAVITY
 from rotorid.signals.series import Intervals, interpolate_linear, smooth
 from rotorid.workflows.track.plausibility import (
@@ -50,7 +51,6 @@ from rotorid.workflows.track.plausibility import (
     hover_conflict,
     is_linear,
     lagged,
-    mass_relative_std,
     parts_of,
     rotor_thrusts,
 )

@@ -29,7 +29,7 @@ from rotorid.errors import AirframeError
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
-from rotorid.models.multirotor.bare import MASS_SPREAD
+from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of, with_commanded_thrusts
 from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.multirotor.with_drag import SATURATED
@@ -249,11 +249,6 @@ def hover_conflict(flight: Flight, airframe: Airframe, parts: Intervals) -> Hove
         return None
     log_std = math.hypot(math.log1p(relative), carried.std / carried.value)
     return HoverConflict(carried, relative * mass, math.log(carried.value / mass), log_std)
-
-
-def mass_relative_std(airframe: Airframe) -> float:
-    """Standard deviation of an airframe's mass over its value; `MASS_SPREAD` where the file gives none."""
-    return airframe.mass.std[0] / airframe.mass.number if airframe.mass.std else MASS_SPREAD
 
 
 def _hover_findings(flight: Flight, airframe: Airframe, parts: Intervals) -> list[Finding]:

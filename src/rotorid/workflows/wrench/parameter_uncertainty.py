@@ -33,8 +33,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.geometry import rotations
+from rotorid.identification.airframe.priors import prior_std
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, inertia_matrix
+from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.system import GRAVITY, Values
 from rotorid.signals.samples import Samples
 from rotorid.signals.series import fill_rows
@@ -107,24 +109,33 @@ def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tup
     """Collect the standard deviations of a System's fixed parameters from the airframe.
 
     Args:
-        airframe: its quantities, with standard deviations where they are uncertain.
+        airframe: its quantities, each with its standard deviation or the default one.
         system: its fixed parameters are looked up.
     Returns:
-        Standard deviations by parameter, one for each number, in the parameter's unit; those that are 0 or
-        unknown are left out.
+        Standard deviations by parameter, one for each number, in the parameter's unit; those that are 0, and those of
+        quantities that the airframe does not give, are left out.
     """
     stds = {}
     for parameter in system.parameters:
-        quantity = airframe.get(parameter.name)
-        if parameter.tracked or quantity is None or quantity.std is None:
+        if parameter.tracked or parameter.name not in (*airframe.quantities, "torque_ratio"):
             continue
-        count = len(parameter.values)
-        stds[parameter.name] = quantity.std * count if len(quantity.std) == 1 else quantity.std
-    torque, thrust = airframe.get("torque_coefficient"), airframe.get("thrust_coefficient")
-    if airframe.get("torque_ratio") is None and torque is not None and thrust is not None:
-        shares = [q.std[0] / q.number for q in (torque, thrust) if q.std is not None]
-        stds["torque_ratio"] = (math.hypot(*shares, 0.0) * torque.number / thrust.number,)
+        std = _std(airframe, parameter.name)
+        stds[parameter.name] = std * len(parameter.values) if len(std) == 1 else std
     return {name: std for name, std in stds.items() if any(std)}
+
+
+def _std(airframe: Airframe, name: str) -> tuple[float, ...]:
+    quantity = airframe.get(name)
+    torque, thrust = airframe.get("torque_coefficient"), airframe.get("thrust_coefficient")
+    if quantity is not None and quantity.std is not None:
+        return quantity.std
+    if name in ("thrust_scale", "thrust_coefficient"):
+        return (thrust_relative_std(airframe) * airframe.number(name),)
+    if quantity is None and torque is not None and thrust is not None:
+        shares = [q.std[0] / q.number for q in (torque, thrust) if q.std is not None]
+        if shares:
+            return (math.hypot(*shares) * torque.number / thrust.number,)
+    return prior_std(airframe, name)
 
 
 def parameter_errors(
