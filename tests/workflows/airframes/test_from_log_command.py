@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rotorid.cli import app
-from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.airframe import load_airframe, parse_airframe
 
 
 def run(*arguments: str | Path) -> Result:
@@ -52,6 +52,46 @@ def test_a_simulator_that_logs_its_parameters_needs_no_mass(flights: Path, tmp_p
     assert made.mass.number == 1.0
 
 
+def test_the_json_has_every_entry_and_what_is_missing(flights: Path) -> None:
+    log = flights / "ardupilot_propeller" / "good_hover_1.BIN"
+    data = json.loads(run("airframe", log, "--mass", "1.5", "--json").stdout)
+    entries = {entry["name"]: entry for entry in data["entries"]}
+    assert entries["mass"] == {
+        "name": "mass",
+        "value": 1.5,
+        "std": 0.0075,
+        "unit": "kg",
+        "source": "given",
+        "origin": "given",
+    }
+    assert entries["thrust_curve"]["origin"] == "stated"
+    assert len(entries["thrust_curve"]["value"]) == len(entries["thrust_curve"]["std"]) == 3
+    assert entries["inertia"]["origin"] == "prior"
+    assert len(data["rotors"]) == 4
+    missing = {entry["name"]: entry for entry in data["missing"]}
+    assert set(missing) == {"span", "inertia", "motor_time_constant", "torque_ratio"}
+    assert missing["span"]["option"] == "--span"
+    arm = np.hypot(*data["rotors"][0]["position"][:2])
+    assert missing["span"]["value"] == pytest.approx(2.0 * arm)
+    assert missing["span"]["std"] / missing["span"]["value"] == pytest.approx(
+        data["rotors"][0]["position_std"] / arm
+    )
+    assert missing["inertia"]["value"] == entries["inertia"]["value"]
+    assert parse_airframe(data["toml"], "toml").rotors[0].position == tuple(data["rotors"][0]["position"])
+    data = json.loads(run("airframe", log, "--mass", "1.5", "--span", "0.45", "--json").stdout)
+    assert "span" not in {entry["name"] for entry in data["missing"]}
+
+
+def test_the_json_without_a_mass_says_that_it_is_missing(flights: Path) -> None:
+    result = run("airframe", flights / "ardupilot_propeller" / "good_hover_1.BIN", "--json")
+    assert result.exit_code == 0
+    data = json.loads(result.stdout)
+    assert [entry["name"] for entry in data["missing"]] == ["mass"]
+    assert data["entries"] == []
+    simulated = json.loads(run("airframe", flights / "px4_sih" / "default_logging.ulg", "--json").stdout)
+    assert simulated["missing"] == []
+
+
 @pytest.mark.parametrize("command", ["airframe", "identify", "track", "wrench"])
 def test_a_log_that_does_not_say_is_one_line(command: str, table: Path) -> None:
     for arguments, message in (
@@ -79,3 +119,37 @@ def test_track_writes_the_airframe_that_it_made(flights: Path, tmp_path: Path) -
     assert load_airframe(folder / "airframe.toml").mass.source == "given"
     summary = json.loads((folder / "summary.json").read_text())
     assert [entry["role"] for entry in summary["inputs"]] == ["log"]
+
+
+def test_without_a_log_it_asks_and_each_answer_counts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    answers = "hexa\nardupilot\n6\n+\n2.4+-0.02\n0.55\n0.4\n"
+    result = CliRunner().invoke(app, ["airframe", "-o", str(path)], input=answers)
+    assert result.exit_code == 0, result.output
+    assert "Distance of opposite motors, m [0." in result.stderr
+    airframe = load_airframe(path)
+    assert (airframe.name, airframe.mass.number, airframe.mass.std, len(airframe.rotors)) == (
+        "hexa",
+        2.4,
+        (0.02,),
+        6,
+    )
+    assert max(rotor.position[0] for rotor in airframe.rotors) == pytest.approx(0.275, abs=1e-6)
+    curve = airframe.thrust_curve
+    assert curve is not None
+    assert sum(curve.coefficients) == pytest.approx(2.4 * 9.81 / (6 * 0.4), rel=0.01)
+
+
+def test_answers_may_be_left_out_and_must_be_possible(tmp_path: Path) -> None:
+    kept = CliRunner().invoke(app, ["airframe", "--mass", "1.5"], input="\n" * 6)
+    assert kept.exit_code == 0, kept.output
+    airframe = parse_airframe(kept.stdout, "printed")
+    assert (airframe.name, len(airframe.rotors)) == ("mine", 4)
+    assert airframe.arm_relative_std > 0.1
+    for answers, words in (
+        ("", "no answer; give a LOG"),
+        ("a\npixhawk\n", "'pixhawk' is none of px4, ardupilot"),
+    ):
+        wrong = CliRunner().invoke(app, ["airframe"], input=answers)
+        assert wrong.exit_code == 2
+        assert words in wrong.stderr

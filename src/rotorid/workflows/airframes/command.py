@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from rotorid.terminal.output import print_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def airframes(
@@ -16,18 +21,27 @@ def airframes(
 
     Save the printed text to a .toml file, edit it, and pass the file to --airframe.
     """
-    from rotorid.models.airframe.airframe import load_airframe, shipped_airframes
+    from rotorid.models.airframe.airframe import airframe_toml, load_airframe, shipped_airframes
+    from rotorid.results.files import to_json
+    from rotorid.workflows.airframes.summary import summarise_airframe
 
     if name is not None:
-        from rotorid.models.airframe.airframe import airframe_toml
-
-        typer.echo(airframe_toml(load_airframe(name)), nl=False)
+        airframe = load_airframe(name)
+        print_result(
+            lambda: to_json(summarise_airframe(airframe)),
+            lambda console: typer.echo(airframe_toml(airframe), nl=False),
+            is_only_output=True,
+        )
         return
-    from rich.table import Table
+    descriptions = {name: load_airframe(name).description for name in shipped_airframes()}
 
-    from rotorid.terminal.console import out
+    def show(console: Console) -> None:
+        from rich.table import Table
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for shipped in shipped_airframes():
-        table.add_row(shipped, load_airframe(shipped).description)
-    out().print(table)
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for row in descriptions.items():
+            table.add_row(*row)
+        console.print(table)
+
+    document = [{"name": name, "description": text} for name, text in descriptions.items()]
+    print_result(lambda: to_json(document), show, is_only_output=True)

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rotorid.errors import SettingError
-from rotorid.terminal.arguments import Log, Mapping, MassOption, Span, airframe_of, mass_and_std
+from rotorid.terminal.arguments import (
+    LOG_FORMATS,
+    Mapping,
+    MassOption,
+    Span,
+    airframe_of,
+    check_span,
+    mass_and_std,
+)
+from rotorid.terminal.output import current_output, print_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rotorid.models.airframe.airframe import Airframe
 
 
 def airframe(
-    log: Log,
+    log: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[LOG]",
+            help=f"A flight log: {LOG_FORMATS} Without one, what is needed is asked for.",
+            show_default=False,
+        ),
+    ] = None,
     mass: MassOption = None,
     span: Span = None,
     output: Annotated[
@@ -27,25 +48,70 @@ def airframe(
     ] = None,
     mapping: Mapping = None,
 ) -> None:
-    """Make an airframe from the parameters of a log and the mass of the vehicle.
+    """Make an airframe from the parameters of a log and the mass of the vehicle, or from answers.
 
     Geometry and form of the thrust curve are from the autopilot's parameters, the size of the thrust from the flight and the
     mass; inertia, motor lag, torque ratio and missing lengths are priors by size. Each entry says where it is from.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     weighed = mass_and_std(mass)
     if output is not None and output.suffix != ".toml":
         raise SettingError(f"{output}: an airframe file ends in .toml")
+    check_span(span)
+    if log is None:
+        _write(_from_answers(weighed, span), (), output)
+        return
     with status(f"Reading {log.name}"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.logs.write import write_whole
-        from rotorid.models.airframe.airframe import airframe_toml
+        from rotorid.models.airframe.from_log.make import has_mass
+        from rotorid.results.files import to_json
+        from rotorid.workflows.airframes.summary import without_mass
 
-        text = airframe_toml(airframe_of(None, read(log, mapping), weighed, span))
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    write_whole(output, text.encode())
-    out().print(f"Airframe: {output}")
+        flight = read(log, mapping)
+        if (
+            current_output().is_json
+            and output is None
+            and weighed is None
+            and not has_mass(flight.parameters)
+        ):
+            print_result(lambda: to_json(without_mass()), lambda console: None)
+            return
+        vehicle = airframe_of(None, flight, weighed, span)
+    _write(vehicle, tuple(flight.signals), output)
+
+
+def _from_answers(mass: tuple[float, float] | None, span: float | None) -> Airframe:
+    from rotorid.terminal.console import setup_jax
+
+    setup_jax()
+    from rotorid.workflows.airframes.questions import ask_for_airframe
+
+    def ask(question: str, default: str) -> str:
+        return typer.prompt(question, default=default or None, err=True)
+
+    try:
+        return ask_for_airframe(ask, mass, span)
+    except typer.Abort:
+        raise SettingError("no answer; give a LOG, or answer the questions in a terminal") from None
+
+
+def _write(airframe: Airframe, signals: tuple[str, ...], output: Path | None) -> None:
+    """Write or print an airframe. signals: of its log."""
+    from rotorid.logs.write import write_whole
+    from rotorid.models.airframe.airframe import airframe_toml
+    from rotorid.results.files import to_json
+    from rotorid.workflows.airframes.summary import summarise_airframe
+
+    text = airframe_toml(airframe)
+    if output is not None:
+        write_whole(output, text.encode())
+
+    def show(console: Console) -> None:
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            console.print(f"Airframe: {output}", markup=False, soft_wrap=True)
+
+    print_result(lambda: to_json(summarise_airframe(airframe, signals)), show, is_only_output=output is None)

@@ -1,0 +1,129 @@
+"""The JSON of `rotorid airframe` and `rotorid airframes`: the entries of an airframe, and what is missing in it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, airframe_toml
+
+_NEEDED: Final = ("inertia", "motor_time_constant", "torque_ratio")
+_INSTEAD: Final = {"torque_ratio": "torque_coefficient"}
+_THRUST_ENTRIES: Final = {
+    "rotor_command": ("thrust_curve", "N"),
+    "rotor_speed": ("thrust_coefficient", "N s^2"),
+}
+"""By signal of a log: the entry that gives the thrust, and its unit."""
+
+
+def summarise_airframe(airframe: Airframe, signals: tuple[str, ...] = ()) -> dict[str, Any]:
+    """An airframe as plain data.
+
+    Args:
+        airframe: from a log, a file or the package.
+        signals: names of the signals of its log; none without a log.
+    Returns:
+        `name`, `description`; `entries`: the quantities and the thrust curve, each with `name`, `value`, `std`, `unit`,
+        `source` and `origin` ("given", "prior", or "stated": by the log or the airframe file), value and std with as many
+        numbers as the quantity has; `rotors`; `missing`: see `missing_entries`; `toml`: the airframe file.
+    """
+    return {
+        "name": airframe.name,
+        "description": airframe.description,
+        "entries": _entries(airframe),
+        "rotors": [
+            {
+                "position": list(rotor.position),
+                "position_std": rotor.position_std,
+                "axis": list(rotor.axis),
+                "direction": rotor.direction,
+                "thrust_scale": rotor.thrust_scale,
+            }
+            for rotor in airframe.rotors
+        ],
+        "missing": missing_entries(airframe, signals),
+        "toml": airframe_toml(airframe),
+    }
+
+
+def without_mass() -> dict[str, Any]:
+    """What is known of an airframe before the mass is: that it is missing. Keys as of `summarise_airframe`."""
+    missing = [_missing("mass", "kg", "--mass")]
+    return {"name": "", "description": "", "entries": [], "rotors": [], "missing": missing, "toml": ""}
+
+
+def missing_entries(airframe: Airframe, signals: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """What an identification needs and neither the log nor the user has said, with a value to start from where there is one.
+
+    Returns:
+        For each: `name`, `unit`, `option` (of the commands that take it, or null), `value` and `std` (of the prior that is used
+        until then, or null).
+    """
+    missing = []
+    if airframe.arm_relative_std > 0.0:
+        span = 2.0 * max(math.hypot(*rotor.position[:2]) for rotor in airframe.rotors)
+        missing.append(_missing("span", "m", "--span", span, airframe.arm_relative_std * span))
+    if not airframe.rotors:
+        missing.append(_missing("rotor", "m"))
+    for name in _NEEDED:
+        quantity = airframe.get(name)
+        if quantity is None and airframe.get(_INSTEAD.get(name, name)) is None:
+            missing.append(_missing(name, QUANTITIES[name][0]))
+        elif quantity is not None and _origin(quantity.source) == "prior":
+            missing.append(_missing(name, quantity.unit, None, _plain(quantity.value), _stds(quantity.std)))
+    signal = next((name for name in _THRUST_ENTRIES if name in signals), "")
+    if signal:
+        name, unit = _THRUST_ENTRIES[signal]
+        if (airframe.thrust_curve if name == "thrust_curve" else airframe.get(name)) is None:
+            missing.append(_missing(name, unit))
+    return missing
+
+
+def _missing(
+    name: str, unit: str, option: str | None = None, value: Any = None, std: Any = None
+) -> dict[str, Any]:
+    return {"name": name, "unit": unit, "option": option, "value": value, "std": std}
+
+
+def _entries(airframe: Airframe) -> list[dict[str, Any]]:
+    entries = [_entry(name, q.value, q.std, q.unit, q.source) for name, q in airframe.quantities.items()]
+    curve = airframe.thrust_curve
+    if curve is not None:
+        entry = _entry("thrust_curve", curve.coefficients, curve.std or None, "N", curve.source)
+        entry["value"] = list(curve.coefficients)
+        entry |= {
+            "dead_zone": [curve.zero, curve.full],
+            "voltage": curve.voltage,
+            "voltage_exponent": curve.voltage_exponent,
+            "voltage_exponent_std": curve.voltage_exponent_std,
+        }
+        entries.append(entry)
+    return entries
+
+
+def _entry(
+    name: str, value: tuple[float, ...], std: tuple[float, ...] | None, unit: str, source: str
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": _plain(value),
+        "std": _stds(std),
+        "unit": unit,
+        "source": source,
+        "origin": _origin(source),
+    }
+
+
+def _plain(numbers: tuple[float, ...]) -> float | list[float]:
+    return numbers[0] if len(numbers) == 1 else list(numbers)
+
+
+def _stds(std: tuple[float, ...] | None) -> float | list[float] | None:
+    return None if std is None else _plain(std)
+
+
+def _origin(source: str) -> str:
+    """Where a number is from, by the words that name it."""
+    if source.startswith("given"):
+        return "given"
+    return "prior" if source.startswith("prior") else "stated"
