@@ -109,13 +109,12 @@ def vehicle_files(target: str, airframe: Airframe, *, force: bool = False) -> di
         SettingError: an unknown target.
         AirframeError: the airframe was not accepted by fly-back, or lacks a property that the target needs.
     """
-    from rotorid.models.airframe.acceptance import rejection_reason
+    from rotorid.models.airframe.acceptance import check_accepted
 
     if target not in TARGETS:
         raise SettingError(f"no target {target!r}; choose from {', '.join(TARGETS)}")
-    reason = rejection_reason(airframe)
-    if reason is not None and not force:
-        raise AirframeError(f"{reason}; or export it without validation: --force")
+    if not force:
+        check_accepted(airframe)
     try:
         return TARGETS[target].files_of(airframe)
     except AirframeError as error:

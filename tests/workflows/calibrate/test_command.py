@@ -42,6 +42,12 @@ def test_a_demo_and_a_calibration_on_its_flight(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "Thrust scale" in result.stdout
+    wrong = rotorid(
+        tmp_path, "calibrate", "a.csv", "-a", "simulated-quad", "--mass", "900", "-o", "wrong.toml"
+    )
+    assert wrong.returncode == 2
+    assert "which no calibration corrects; check the known mass of 900 kg" in wrong.stderr
+    assert not (tmp_path / "wrong.toml").exists()
     scale = load_airframe(tmp_path / "my.toml").get("thrust_scale")
     assert scale is not None
     assert scale.std is not None

@@ -55,7 +55,7 @@ def test_targets_are_written_whole_and_always_the_same(tmp_path, target):
         (["mujoco", "--as", "casadi"], "--as applies to an estimator or a system, not to mujoco"),
         (["urdf", "--precision", "float"], "--precision applies to an estimator"),
         (["ekf", "--force"], "--force applies to airframes (px4,"),
-        (["gazebo", "--force", "-a", "bare.toml"], "no [torque_ratio]"),
+        (["gazebo", "--force", "-a", "bare.toml"], "[torque_ratio] value = "),
         (["px4", "--force", "-a", "quadrotor-plus"], "no [thrust_curve]"),
         (["header", "--force", "-a", "simulated-quad"], "no [[rotor]]"),
         (["header", "--force", "-a", "nowhere"], "no airframe 'nowhere'"),

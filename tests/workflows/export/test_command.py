@@ -13,7 +13,9 @@ rotorid = functools.partial(here, "export")
 
 
 def test_a_system_as_casadi(tmp_path):
-    done = rotorid("multirotor-bare", "--as", "casadi", "-a", "simulated-quad", "-o", tmp_path / "model")
+    done = rotorid(
+        "multirotor-bare", "--as", "casadi", "-a", "simulated-quad", "--force", "-o", tmp_path / "model"
+    )
     assert done.exit_code == 0, done.output
     assert "8 files" in done.output
     table = json.loads((tmp_path / "model" / "model.json").read_text())
@@ -26,6 +28,7 @@ def test_a_system_as_casadi(tmp_path):
         (["ekff"], "no estimator 'ekff'; there are ekf, ukf"),
         (["multirotor"], "multirotor is a system: export it with --as casadi"),
         (["ekf", "--as", "casadi"], "no system 'ekf'; there are multirotor,"),
+        (["multirotor-bare", "--as", "casadi"], "export it without validation: --force"),
         (["ekf", "--as", "fortran"], "no form 'fortran'; choose from c, casadi"),
         (["ekf", "--precision", "half"], "no precision 'half'; choose from double, float"),
         (["ekf", "--system", "car"], "no system 'car'; there are multirotor,"),

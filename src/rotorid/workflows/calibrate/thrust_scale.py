@@ -14,16 +14,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from rotorid.errors import ExcitationError, SettingError
+from rotorid.errors import AirframeError, ExcitationError, SettingError
 from rotorid.estimators.base import Health
 from rotorid.estimators.registry import EstimatorName
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity
 from rotorid.workflows.track.changes import settled_rows
 from rotorid.workflows.track.track import track
+
+LARGEST_SCALE: Final = 3.0
+"""Largest thrust scale, or inverse of it, of a calibration: beyond it mass, thrust curve or log are wrong."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +74,7 @@ def calibrate(
     Raises:
         SettingError: no flights, or a mass that is not positive and finite.
         ExcitationError: the thrust scale cannot be identified from one of the flights.
+        AirframeError: the thrust of a flight is not that of the airframe; see `LARGEST_SCALE`.
     """
     if not flights:
         raise SettingError("name at least one flight to calibrate on")
@@ -83,7 +88,8 @@ def estimate_scale(
 ) -> FlightScale:
     """Estimate the thrust scale of one flight. known_mass: kg.
 
-    Raises SettingError for an invalid mass, ExcitationError where the thrust scale cannot be identified.
+    Raises SettingError for an invalid mass, ExcitationError where the thrust scale cannot be identified, AirframeError where it
+    is larger than `LARGEST_SCALE` or smaller than its inverse.
     """
     if not np.isfinite(known_mass) or known_mass <= 0:
         raise SettingError(f"the known mass {known_mass:g} kg must be positive")
@@ -96,6 +102,11 @@ def estimate_scale(
         )
     value, std = quantity.value[rows], quantity.std[rows]
     mean = float(np.sum(value / std**2) / np.sum(1.0 / std**2))
+    if not 1.0 / LARGEST_SCALE < mean < LARGEST_SCALE:
+        raise AirframeError(
+            f"{flight.source}: the thrust is {mean:.3g} times that of {airframe.source}, which no calibration corrects; check "
+            f"the known mass of {known_mass:g} kg, and units, dead zone and number of rotors of the thrust curve"
+        )
     return FlightScale(flight.source.name, mean, float(np.median(std)))
 
 

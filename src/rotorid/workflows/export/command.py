@@ -85,7 +85,8 @@ def export(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Export an airframe although fly-back has not accepted it; the files say so."
+            "--force",
+            help="Export an airframe, or a system as CasADi, although fly-back has not accepted it; the files say so.",
         ),
     ] = False,
 ) -> None:
@@ -93,7 +94,8 @@ def export(
 
     Estimator: one header, one source file, a program that replays a flight, a test against JAX, and build files; all tunings
     are constants. System: dynamics, outputs, a discrete step, and their Jacobians. Airframe: autopilot parameters, a simulation
-    model, a linear model at hover or C constants, with standard deviations as comments; fly-back must have accepted it.
+    model, a linear model at hover or C constants, with standard deviations as comments. Fly-back must have accepted the
+    airframe of a system or a conversion.
     """
     from rotorid.terminal.console import out, setup_jax, status
 
@@ -113,8 +115,10 @@ def export(
         }
         export_vehicle(target, airframe, output, force, others)
         return
-    if force:
-        raise SettingError(f"--force applies to airframes ({', '.join(TARGETS)}) only")
+    if force and form != "casadi":
+        raise SettingError(
+            f"--force applies to airframes ({', '.join(TARGETS)}) and to systems as CasADi only"
+        )
     for value, known, called in ((form, FORMS, "form"), (precision, PRECISIONS, "precision")):
         if value not in known:
             raise SettingError(f"no {called} {value!r}; choose from {', '.join(known)}")
@@ -126,6 +130,7 @@ def export(
         setup_jax()
         from rotorid.learning.model_files import check_vehicle, load_model
         from rotorid.logs.read import read
+        from rotorid.models.airframe.acceptance import check_accepted
         from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder, write_folder
         from rotorid.workflows.export.onboard import ExportSettings, casadi_files, estimator_files
@@ -138,6 +143,9 @@ def export(
             check_vehicle(learned, vehicle, model)
     settings = ExportSettings(system, rotor_input, known_mass, gain)
     if form == "casadi":
+        check_system(target)
+        if not force:
+            check_accepted(vehicle)
         if flight is not None or system is not None:
             raise SettingError("--flight and --system apply to an estimator in C, not to a system as CasADi")
         with status("Tracing"):
