@@ -22,7 +22,7 @@ import numpy as np
 
 from rotorid.live.page.page import Page
 from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
-from tests.live.page.chromium import FOUND, Chromium, chromium
+from tests.chromium import FOUND, Chromium, chromium
 
 RATE: Final = 250.0
 HISTORY: Final = 50_000

@@ -21,7 +21,7 @@ from rotorid.errors import SettingError
 from rotorid.live.page.history import History
 from rotorid.live.page.page import Page
 from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
-from tests.live.page.chromium import FOUND, chromium
+from tests.chromium import FOUND, chromium
 
 WORDS = ("ok", "outlier", "diverged")
 LINK = LinkState(received=30, lost=2, rate=12.5, latency=0.002)

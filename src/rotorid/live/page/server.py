@@ -11,50 +11,33 @@ browser that does not read is closed after 10 s. The number of pages (`STREAMS`)
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from importlib import resources
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from rotorid.live.page.feed import Feed
-from rotorid.report.page import style_sheet
+from rotorid.local_server import (
+    FOREIGN_SITES,
+    HEADERS,
+    WRONG_HOST,
+    WRONG_SITE,
+    WRONG_TOKEN,
+    is_own_name,
+    page_files,
+)
 
 STREAMS: Final = 32
 CONNECTIONS: Final = 64
 
-_TYPES: Final = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-}
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-    "Connection": "close",
-}
+_HEADERS: Final = {**HEADERS, "Connection": "close"}
 _KEEP_ALIVE: Final = 1.0  # s between messages without new rows
 _SEND_BUFFER: Final = 65536  # bytes
 _BLOCK: Final = 16384  # bytes; a browser that reads less in 10 s is disconnected
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this computer only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class PageServer(socketserver.ThreadingMixIn, HTTPServer):
@@ -67,7 +50,7 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
     def __init__(self, host: str, port: int, feed: Feed, token: str | None) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.feed, self.token, self.host = feed, token, host
-        self.files = _files()
+        self.files = page_files("rotorid.live.page")
         self.streams = threading.BoundedSemaphore(STREAMS)
         self._connections = threading.BoundedSemaphore(CONNECTIONS)
         super().__init__((host, port), _Handler)
@@ -96,16 +79,6 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
-    def is_own_name(self, host: str) -> bool:
-        """Whether a Host header without port is an address of this computer; only loopback ones if it listens there."""
-        try:
-            address = ipaddress.ip_address(host.strip("[]"))
-        except ValueError:
-            own = socket.gethostname().lower()
-            open_names = (self.host, own, f"{own}.local") if not is_loopback(self.host) else ()
-            return host.lower() in ("localhost", *open_names)
-        return address.is_loopback or not is_loopback(self.host)
-
 
 class _Handler(BaseHTTPRequestHandler):
     server: PageServer  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -119,17 +92,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The page, one of its files, or the stream."""
         host = self.headers.get("Host", "")
-        if not self.server.is_own_name(urlsplit(f"//{host}").hostname or ""):
-            self._reply(HTTPStatus.MISDIRECTED_REQUEST, "Open the page by the address that rotorid printed.")
+        if not is_own_name(urlsplit(f"//{host}").hostname or "", self.server.host):
+            self._reply(HTTPStatus.MISDIRECTED_REQUEST, WRONG_HOST)
             return
         url = urlsplit(self.path)
         name = self._name(url.path)
         if name is None:
-            self._reply(
-                HTTPStatus.FORBIDDEN, "Open the complete address that rotorid printed, including its token."
-            )
-        elif self.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site") and name:
-            self._reply(HTTPStatus.FORBIDDEN, "Requests from other sites are not allowed.")
+            self._reply(HTTPStatus.FORBIDDEN, WRONG_TOKEN)
+        elif self.headers.get("Sec-Fetch-Site") in FOREIGN_SITES and name:
+            self._reply(HTTPStatus.FORBIDDEN, WRONG_SITE)
         elif name == "stream":
             self._stream(parse_qs(url.query).get("after", [""])[-1] or self.headers.get("Last-Event-ID", ""))
         elif (name or "index.html") in self.server.files:
@@ -187,11 +158,3 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(body[start : start + _BLOCK])
             first = False
         self.wfile.write(b"event: end\ndata: {}\n\n")
-
-
-def _files() -> Mapping[str, tuple[str, bytes]]:
-    """The page's files and the style sheet of the reports, by name."""
-    folder = resources.files("rotorid.live.page") / "web"
-    files = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.rpartition(".")[2] in _TYPES}
-    files["report.css"] = style_sheet().encode()
-    return {name: (_TYPES[name.rpartition(".")[2]], body) for name, body in files.items()}

@@ -1,6 +1,8 @@
 // Receives the messages of the session while the page is visible. A hidden page closes the stream, and requests the missed rows
 // when it is visible again
 
+import { listenWhileVisible } from "./event_stream.js";
+
 function bytes(text) {
   const raw = atob(text), array = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; i++) array[i] = raw.charCodeAt(i);
@@ -20,37 +22,16 @@ function decode(text) {
 
 // Calls onMessage(message) for each message, and onState("open" | "lost" | "ended") when the connection changes
 export function listen(onMessage, onState) {
-  let source = null, lastId = "", timer = 0;
-
-  function close() {
-    clearTimeout(timer);
-    source?.close();
-    source = null;
-  }
-
-  function open() {
-    close();
-    source = new EventSource(`stream?after=${encodeURIComponent(lastId)}`);
-    source.onopen = () => onState("open");
-    source.onmessage = (event) => {
+  let lastId = "";
+  listenWhileVisible({
+    address: () => `stream?after=${encodeURIComponent(lastId)}`,
+    onMessage: (event) => {
       const message = decode(event.data);
       lastId = message.id;
       onMessage(message);
-    };
-    source.addEventListener("end", () => {
-      close();
-      onState("ended");
-      timer = setTimeout(open, 5000);
-    });
-    source.onerror = () => {
-      onState("lost");
-      close();
-      timer = setTimeout(open, 2000);
-    };
-  }
-
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  addEventListener("pagehide", close);
-  addEventListener("pageshow", (event) => event.persisted && open());
-  if (!document.hidden) open();
+    },
+    onOpen: () => onState("open"),
+    onLost: () => onState("lost"),
+    onEnd: () => onState("ended"),
+  });
 }
