@@ -40,9 +40,11 @@ ORDER = (
     "export",
     "results",
     "report",
+    "local_server",
     "terminal",
     "workflows",
     "live",
+    "app",
     "studies",
     "cli",
 )
