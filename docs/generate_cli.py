@@ -21,6 +21,11 @@ COMMON = """
 Every command has `-q` (`--quiet`: nothing but errors and what was asked for) and `-v` (`--verbose`: the stages of the work with
 their durations on stderr; `-vv`: also when each begins). Both may also come before the command.
 
+For scripts, `--json` prints the result as one JSON document, and nothing else, on stdout: the content of `summary.json` (of
+`compare`: `comparison.json`, of `dataset`: `dataset.json`) where the command writes it. Errors are one line on stderr. With the
+environment variable `ROTORID_PROGRESS=json`, progress is a JSON line on stderr for each step, such as
+`{"stage": "Fitting", "done": 3, "total": 20}`; `total` is 0 where it is not known. `--open` opens the report in the browser.
+
 | exit code | meaning |
 |---|---|
 | 0 | the command has done its work |

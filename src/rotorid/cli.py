@@ -23,14 +23,19 @@ COMMANDS: Final = {
     "convert": Entry(
         "rotorid.workflows.convert.command",
         "Convert a log to a flight table: CSV, Parquet or MCAP.",
+        has_json=True,
     ),
     "track": Entry(
         "rotorid.workflows.track.command",
         "Track the mass, drag and wind of a vehicle over a flight, each with its standard deviation.",
+        has_json=True,
+        has_report=True,
     ),
     "wrench": Entry(
         "rotorid.workflows.wrench.command",
         "Estimate the external force and torque on a vehicle over a flight, and detect contacts: time, force, point.",
+        has_json=True,
+        has_report=True,
     ),
     "live": Entry(
         "rotorid.live.command",
@@ -39,58 +44,80 @@ COMMANDS: Final = {
     "learn": Entry(
         "rotorid.workflows.learn.command",
         "Learn a vehicle model from free flights: estimate its parameters, then learn a residual acceleration.",
+        has_json=True,
+        has_report=True,
     ),
     "fit-dlm": Entry(
         "rotorid.workflows.fit_dlm.command",
         "Fit a dynamic linear model to a column: trend, season, regressors and ARMA, with maximum-likelihood variances.",
+        has_json=True,
+        has_report=True,
     ),
     "lpv": Entry(
         "rotorid.workflows.lpv.command",
         "Write a vehicle's nonlinear model in linear parameter-varying form, with bounds from ranges or flights.",
+        has_json=True,
+        has_report=True,
     ),
     "compare": Entry(
         "rotorid.workflows.compare.command",
         "Compare estimators of the mass on a flight or a data set: error, delay, coverage and computing time.",
+        has_json=True,
     ),
     "calibrate": Entry(
         "rotorid.workflows.calibrate.command",
         "Identify the thrust scale of a vehicle from flights with a known mass, and write its airframe.",
+        has_json=True,
     ),
     "identify": Entry(
         "rotorid.workflows.identify.command",
         "Identify a vehicle from its flights: mass or thrust curve, inertia, motors, drag, each with its standard deviation.",
+        has_json=True,
+        has_report=True,
     ),
     "fly-back": Entry(
         "rotorid.workflows.fly_back.command",
         "Validate a model by fly-back: predict flights that it was not fitted to, and accept or reject it.",
+        has_json=True,
+        has_report=True,
     ),
     "plan": Entry(
         "rotorid.workflows.plan.command",
         "Design a flight within limits that identifies given parameters, and verify it in simulation.",
+        has_json=True,
+        has_report=True,
     ),
     "fleet": Entry(
         "rotorid.workflows.fleet.command",
         "Analyse all logs of a fleet: estimates of each flight, the history of each vehicle, and detected changes.",
+        has_json=True,
+        has_report=True,
     ),
     "export": Entry(
         "rotorid.workflows.export.command",
         "Write an estimator as C99, a System as CasADi functions, or an airframe for autopilots and simulators.",
+        has_json=True,
     ),
     "simulate": Entry(
         "rotorid.workflows.simulate.command",
         "Simulate a flight of a vehicle whose mass changes, or of any airframe.",
+        has_json=True,
     ),
     "dataset": Entry(
         "rotorid.workflows.dataset.command",
         "Simulate a data set: several flights of every trajectory with every mass profile, as Parquet.",
+        has_json=True,
     ),
     "reproduce": Entry(
         "rotorid.studies.command",
         "Reproduce a study: simulate its flights, run all methods, and write one page with the published numbers and ours.",
+        has_report=True,
     ),
     "demo": Entry(
         "rotorid.workflows.demo.command",
         "Simulate a sprayer that empties its tank, track its mass with two filters, and write a report.",
+        has_json=True,
+        has_report=True,
     ),
     "airframe": Entry(
         "rotorid.workflows.airframes.from_log_command",

@@ -12,6 +12,7 @@ import typer
 from rotorid.errors import SettingError
 from rotorid.progress import Progress
 from rotorid.terminal.arguments import folder_option
+from rotorid.terminal.output import open_report
 
 if TYPE_CHECKING:
     from rotorid.studies.study_files import Curve, Row
@@ -103,6 +104,7 @@ def reproduce(
     for line in results.headline:
         console.print(line, markup=False, highlight=False)
     console.print(f"Report: {folder / REPORT}", markup=False, soft_wrap=True)
+    open_report(folder / REPORT)
 
 
 class _Results(NamedTuple):

@@ -61,7 +61,10 @@ class OneLineErrors(TyperGroup):
             _say("out of memory")
             raise typer.Exit(2) from None
         except Exception as error:
-            # typer's own exceptions (usage, exit) carry an exit code and are printed by typer
+            if hasattr(error, "format_message"):  # of typer: wrong use
+                _say(_usage_text(error))
+                raise typer.Exit(2) from None
+            # typer's other exceptions (exit, abort) carry an exit code and are handled by typer
             if hasattr(error, "exit_code") or ctx.params.get("traceback"):
                 raise
             what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -152,6 +155,13 @@ def error_text(error: RotoridError | OSError) -> str:
         name = error.filename2 or error.filename
         return f"{os.fsdecode(name)}: {reason}" if isinstance(name, (str, bytes)) else reason
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _usage_text(error: Any) -> str:
+    """What is wrong with the words of a command line, and where its use is described, in one line."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    message = message[:1].lower() + message[1:]
+    return message if error.ctx is None else f"{message}; see {error.ctx.command_path} --help"
 
 
 def _say(text: str) -> None:

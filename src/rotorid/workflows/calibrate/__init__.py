@@ -1,6 +1,7 @@
 """`rotorid calibrate`: the thrust scale of a vehicle, from flights with a known mass.
 
 command.py       the command line
+summary.py       the JSON of `--json`
 thrust_scale.py  the thrust scale of each flight, and their pooled value
 """
 

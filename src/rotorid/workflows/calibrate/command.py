@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.terminal.arguments import AirframeOption, Mapping
+from rotorid.terminal.arguments import AirframeOption, Mapping, input_files
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +43,7 @@ def calibrate(
     The standard deviation of the thrust scale is added to that of every mass that is tracked with the new file.
     """
     from rotorid.errors import SettingError
-    from rotorid.terminal.console import count_items, out, setup_jax, status
+    from rotorid.terminal.console import count_items, setup_jax, status
 
     if output.suffix != ".toml":
         raise SettingError(f"{output}: the name of an airframe file must end in .toml")
@@ -53,6 +54,8 @@ def calibrate(
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
         from rotorid.models.airframe.airframe import airframe_toml, load_airframe
+        from rotorid.results.files import file_input, to_json
+        from rotorid.workflows.calibrate.summary import summarise_calibration
         from rotorid.workflows.calibrate.thrust_scale import estimate_scale, pool_scales, with_thrust_scale
 
         vehicle = dataclasses.replace(load_airframe(airframe), residual=None)  # valid for the old thrust only
@@ -60,8 +63,13 @@ def calibrate(
         estimate_scale(read(log, mapping), vehicle, mass) for log in count_items(logs, "Tracking", len(logs))
     ]
     calibration = pool_scales(scales, mass)
-    write_whole(output, airframe_toml(with_thrust_scale(vehicle, calibration)).encode())
-    _show(calibration, output, out())
+    calibrated = with_thrust_scale(vehicle, calibration)
+    inputs = [*input_files(logs[0], airframe, mapping, None), *(file_input("log", log) for log in logs[1:])]
+    write_whole(output, airframe_toml(calibrated).encode())
+    print_result(
+        lambda: to_json(summarise_calibration(calibration, calibrated, inputs)),
+        lambda console: _show(calibration, output, console),
+    )
 
 
 def _show(calibration: Calibration, output: Path, console: Console) -> None:

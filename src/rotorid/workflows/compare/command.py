@@ -21,6 +21,7 @@ from rotorid.terminal.arguments import (
     input_files,
     system_name,
 )
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.models.airframe.airframe import Airframe
@@ -76,7 +77,7 @@ def compare(
     Without a known mass, the deviations of the estimators from their median and the consistency of their innovations are
     compared.
     """
-    from rotorid.terminal.console import count_items, out, setup_jax, status
+    from rotorid.terminal.console import count_items, setup_jax, status
 
     names, model = estimator_names(estimators), system_name(system)
     _check_options(source, airframe, mapping, truth, flights)
@@ -86,7 +87,7 @@ def compare(
         from rotorid.results.files import check_folder
         from rotorid.simulation.datasets.dataset import Dataset
         from rotorid.workflows.compare.batch import BatchEvaluator
-        from rotorid.workflows.compare.files import write_comparison
+        from rotorid.workflows.compare.files import comparison_json, write_comparison
         from rotorid.workflows.compare.findings import comparison_findings
         from rotorid.workflows.compare.scores import compare_scores
         from rotorid.workflows.compare.terminal import show
@@ -123,7 +124,11 @@ def compare(
     findings = comparison_findings(comparison, reasons)
     if output is not None:
         write_comparison(output, comparison, findings, provenance, reasons)
-    show(comparison, findings, output, out(is_asked_for=output is None))
+    print_result(
+        lambda: comparison_json(comparison, findings, provenance, reasons),
+        lambda console: show(comparison, findings, output, console),
+        is_only_output=output is None,
+    )
 
 
 def _check_options(

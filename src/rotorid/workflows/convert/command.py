@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rotorid.terminal.arguments import Log, Mapping
+from rotorid.terminal.output import print_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def convert(
@@ -27,10 +31,11 @@ def convert(
     viewers such as Foxglove.
     """
     from rotorid.errors import SettingError
-    from rotorid.logs.flight import KINDS
     from rotorid.logs.read import read
-    from rotorid.logs.write import check_ending, table_columns, write_table
-    from rotorid.terminal.console import out, status
+    from rotorid.logs.write import check_ending, write_table
+    from rotorid.results.files import to_json
+    from rotorid.terminal.console import status
+    from rotorid.workflows.convert.summary import summarise_table
 
     check_ending(output)
     if output.exists() and log.exists() and output.samefile(log):
@@ -39,16 +44,15 @@ def convert(
         flight = read(log, mapping)
     with status(f"Writing {output.name}"):
         write_table(flight, output)
-        columns = table_columns(flight)
-    missing = [n for n in KINDS if n not in flight and not n.startswith("true_")]
-    console = out()
-    console.print(
-        f"{output}: {len(columns['t'])} rows, {len(columns)} columns, {flight.duration:.1f} s",
-        soft_wrap=True,
-        markup=False,
-    )
-    console.print("Signals: " + ", ".join(flight.signals), markup=False)
-    if missing:
-        console.print("Not in this log: " + ", ".join(missing), markup=False)
-    for note in flight.notes:
-        console.print(f"Note: {note}", markup=False)
+        summary = summarise_table(flight, output)
+
+    def show(console: Console) -> None:
+        size = f"{summary['rows']} rows, {len(summary['columns'])} columns, {flight.duration:.1f} s"
+        console.print(f"{output}: {size}", soft_wrap=True, markup=False)
+        console.print("Signals: " + ", ".join(flight.signals), markup=False)
+        if summary["missing"]:
+            console.print("Not in this log: " + ", ".join(summary["missing"]), markup=False)
+        for note in flight.notes:
+            console.print(f"Note: {note}", markup=False)
+
+    print_result(lambda: to_json(summary), show)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rotorid.terminal.output import print_result
+
 
 def dataset(
     folder: Annotated[
@@ -75,9 +77,10 @@ def dataset(
     Existing flights in FOLDER are kept, so that the same command resumes an interrupted run. The same seed gives the same
     files. An invalid NAME prints the valid names.
     """
-    from rotorid.terminal.console import out, progress_bar, status
+    from rotorid.terminal.console import progress_bar, status
 
     with status("Starting"):
+        from rotorid.simulation.datasets.dataset import DESCRIPTION
         from rotorid.simulation.datasets.generation import generate_dataset
         from rotorid.simulation.profiles import MASS_PROFILES
         from rotorid.simulation.trajectories import TRAJECTORIES
@@ -97,7 +100,9 @@ def dataset(
     kept = f", {result.kept} existed already" if result.kept else ""
     description = f"of {duration:g} s, {preset} preset, seed {seed}"
     text = f"{folder}: {_flights_text(result.simulated)} {description} simulated{kept}"
-    out().print(text, markup=False, soft_wrap=True)
+    print_result(
+        (folder / DESCRIPTION).read_text, lambda console: console.print(text, markup=False, soft_wrap=True)
+    )
 
 
 def _flights_text(count: int) -> str:

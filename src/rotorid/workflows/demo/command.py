@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from rotorid.results.files import REPORT
 from rotorid.terminal.arguments import Mcap
+from rotorid.terminal.output import print_result
 
 DRAG = 0.25
 """Linear drag coefficient of the simulated vehicle, N s/m."""
@@ -30,7 +32,7 @@ def demo(
 
     The simulated flight is written to flight.parquet in the same folder, as an example for the other commands.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
     from rotorid.workflows.track.command import track_and_write
     from rotorid.workflows.track.terminal import show
 
@@ -54,4 +56,4 @@ def demo(
     settings = Settings("demo", ("ekf", "ukf"), "multirotor", airframe.name, seed=seed)
     summary = track_and_write(flight, airframe, settings, output, mcap=mcap)
     write_table(flight, output / "flight.parquet")
-    show(summary, output, out())
+    print_result(summary.to_json, lambda console: show(summary, output, console), output / REPORT)

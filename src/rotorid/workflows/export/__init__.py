@@ -4,6 +4,7 @@ airframe.py          Export of an airframe into a folder
 airframe_command.py  `rotorid export` of an airframe to an autopilot, a simulator or a control library
 command.py           `rotorid export`
 onboard.py           Export of estimators as C for an on-board computer, and of Systems as CasADi functions
+summary.py           The files that were written, as JSON
 """
 
 import lazy_loader

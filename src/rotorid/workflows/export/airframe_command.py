@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rotorid.errors import SettingError
 from rotorid.export.targets import TARGETS, vehicle_files
+from rotorid.terminal.output import print_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def export_vehicle(
@@ -24,7 +28,8 @@ def export_vehicle(
     Raises:
         SettingError: one of these options was given.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
+    from rotorid.workflows.export.summary import summarise_export
 
     for option, value in not_used.items():
         if value is not None:
@@ -39,7 +44,10 @@ def export_vehicle(
     with status("Converting"):
         files = vehicle_files(target, vehicle, force=force)
     write_folder(output, files)
-    console = out()
-    size = sum(map(len, files.values())) / 1000
-    console.print(f"{vehicle.name} for {target}: {len(files)} files, {size:.0f} kB: {output}", markup=False)
-    console.print(f"Next: cd {output}; {TARGETS[target].next_step}", markup=False)
+    summary = summarise_export(target, "airframe", vehicle.name, files, TARGETS[target].next_step)
+
+    def show(console: Console) -> None:
+        console.print(f"{vehicle.name} for {target}: {summary.size_text}: {output}", markup=False)
+        console.print(f"Next: cd {output}; {summary.next_step}", markup=False)
+
+    print_result(summary.to_json, show)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -12,7 +12,11 @@ from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS
 from rotorid.export.targets import TARGETS
 from rotorid.models.registry import ROTOR_INPUTS, SYSTEMS, WRENCH_SYSTEM, check_system
 from rotorid.terminal.arguments import AirframeOption, KnownMass, Mapping, ModelOption, folder_option
+from rotorid.terminal.output import print_result
 from rotorid.workflows.export.airframe_command import export_vehicle
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FORMS: Final = ("c", "casadi")
 PRECISIONS: Final = ("double", "float")
@@ -97,7 +101,7 @@ def export(
     model, a linear model at hover or C constants, with standard deviations as comments. Fly-back must have accepted the
     airframe of a system or a conversion.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     target = what.strip().lower()
     if target in TARGETS:
@@ -134,6 +138,7 @@ def export(
         from rotorid.models.airframe.airframe import load_airframe
         from rotorid.results.files import check_folder, write_folder
         from rotorid.workflows.export.onboard import ExportSettings, casadi_files, estimator_files
+        from rotorid.workflows.export.summary import summarise_export
 
         check_folder(output)
         vehicle = load_airframe(airframe)
@@ -166,8 +171,11 @@ def export(
                 model=learned,
             )
     write_folder(output, files)
-    size = sum(map(len, files.values())) / 1000
-    console = out()
-    console.print(f"{target} as {form}: {len(files)} files, {size:.0f} kB: {output}", markup=False)
-    follow = "make check" if form == "c" else "python example.py"
-    console.print(f"Next: cd {output} && {follow}", markup=False)
+    next_step = "make check" if form == "c" else "python example.py"
+    summary = summarise_export(target, form, vehicle.name, files, next_step)
+
+    def show(console: Console) -> None:
+        console.print(f"{target} as {form}: {summary.size_text}: {output}", markup=False)
+        console.print(f"Next: cd {output} && {next_step}", markup=False)
+
+    print_result(summary.to_json, show)

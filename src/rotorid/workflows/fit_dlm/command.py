@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotorid.errors import SettingError
+from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import Mcap, folder_option
 from rotorid.terminal.console import empty_table, print_footer, print_verdict
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,14 +85,14 @@ def fit_dlm(
 
     Writes estimates.parquet (filtered and smoothed states), summary.json and report.html.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     folder = output or Path(f"{table.stem}-dlm")
     orders = _orders(arma)
     with status("Starting"):
         setup_jax()
         from rotorid.logs.tables.columns import read_columns, unit_of
-        from rotorid.results.files import REPORT, SUMMARY, check_folder, file_input, write_folder
+        from rotorid.results.files import check_folder, file_input, write_folder
         from rotorid.workflows.fit_dlm.fit import DlmSettings, fit_column
         from rotorid.workflows.track.files import estimates_files
 
@@ -112,7 +114,7 @@ def fit_dlm(
             REPORT: dlm_page(result, summary).encode(),
         }
         write_folder(folder, files)
-    _show(summary, folder, out())
+    print_result(summary.to_json, lambda console: _show(summary, folder, console), folder / REPORT)
 
 
 def _orders(text: str) -> tuple[int, int] | None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import Mapping
 from rotorid.terminal.interrupts import on_interrupt
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.workflows.fleet.flight_record import AnalysisSettings, KnownQuantity
@@ -106,10 +108,10 @@ def fleet(
     Writes flights.parquet, changes.parquet, summary.json and report.html. Logs that were analysed before with the same settings
     are skipped, so that the same command resumes an interrupted run. A failed log does not stop the run.
     """
-    from rotorid.terminal.console import out, progress_bar, status
+    from rotorid.terminal.console import progress_bar, status
 
     with status("Starting"):
-        from rotorid.results.files import REPORT, SUMMARY, file_input, write_folder
+        from rotorid.results.files import file_input, write_folder
         from rotorid.workflows.fleet.fleet import run_fleet, summarise_fleet
         from rotorid.workflows.fleet.page import fleet_page
         from rotorid.workflows.fleet.tables import fleet_files
@@ -141,7 +143,7 @@ def fleet(
             REPORT: fleet_page(results, summary).encode(),
         }
         write_folder(output, contents)
-    show(results, summary, output, out())
+    print_result(summary.to_json, lambda console: show(results, summary, output, console), output / REPORT)
 
 
 def _analysis_settings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,10 @@ from rotorid.terminal.arguments import (
     airframe_of,
     check_seed,
     check_span,
+    input_files,
     mass_and_std,
 )
+from rotorid.terminal.output import current_output, print_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,20 +94,24 @@ def fly_back(
     The model is run open loop on the logged rotor commands for 0.1, 0.5, 1 and 2 s from many starts, and compared with the
     prior and with constant velocity. The exit status is 1 where it is rejected.
     """
-    from rotorid.terminal.console import count_items, out, setup_jax, status
+    from rotorid.terminal.console import count_items, setup_jax, status
 
+    if report is None and current_output().is_opened:
+        raise SettingError("--open needs --report PAGE.html, the file for the report")
     _check(output, report, seed)
     spans, weighed = _spans(between, logs), mass_and_std(mass)
     check_span(span)
     with status("Starting"):
         setup_jax()
         import dataclasses
+        from importlib.metadata import version
 
         from rotorid.logs.read import read
         from rotorid.logs.write import write_whole
         from rotorid.models.airframe.airframe import airframe_toml, load_airframe
         from rotorid.models.airframe.from_log.make import airframe_from_log
         from rotorid.models.airframe.mass import mass_std, with_mass
+        from rotorid.results.files import file_input, to_json
         from rotorid.workflows.fly_back.model_comparison import compare_models
         from rotorid.workflows.fly_back.validate import fly_back as validate
 
@@ -122,35 +128,62 @@ def fly_back(
         comparison = None
         if other is not None:
             comparison = compare_models(model, other, flights, spans=spans, seed=seed)
+    settings = {
+        "command": "rotorid fly-back",
+        "model": airframe or model.source,
+        "prior": prior or prior_airframe.source,
+        "against": against or "–",  # noqa: RUF001
+        "flights": ", ".join(log.name for log in logs),
+        "parts": ", ".join(between or ["all of the time in the air"]),
+        "seed": str(seed),
+        "rotorid": version("rotorid"),
+    }
+    inputs = [*input_files(logs[0], airframe, mapping, None), *(file_input("log", log) for log in logs[1:])]
+    inputs += [
+        file_input(role, Path(name))
+        for role, name in (("prior", prior), ("against", against))
+        if name is not None and Path(name).is_file()
+    ]
     if output is not None:
         write_whole(output, airframe_toml(dataclasses.replace(model, fly_back=record)).encode())
     if report is not None:
         with status("Writing the report"):
-            from importlib.metadata import version
-
             from rotorid.workflows.fly_back.page import fly_back_page
 
-            settings = {
-                "command": "rotorid fly-back",
-                "model": airframe or model.source,
-                "prior": prior or prior_airframe.source,
-                "against": against or "–",  # noqa: RUF001
-                "flights": ", ".join(log.name for log in logs),
-                "parts": ", ".join(between or ["all of the time in the air"]),
-                "seed": str(seed),
-                "rotorid": version("rotorid"),
-            }
             write_whole(report, fly_back_page(model, record, settings, comparison).encode())
-    _show(record, out())
-    if comparison is not None:
-        _show_comparison(comparison, out())
-    from rich.text import Text
 
-    for noun, path in (("Airframe", output), ("Report", report)):
-        if path is not None:
-            out().print(Text.assemble(f"  {noun}: ", (str(path), "bold")))
+    def show(console: Console) -> None:
+        from rich.text import Text
+
+        _show(record, console)
+        if comparison is not None:
+            _show_comparison(comparison, console)
+        for noun, path in (("Airframe", output), ("Report", report)):
+            if path is not None:
+                console.print(Text.assemble(f"  {noun}: ", (str(path), "bold")))
+
+    print_result(
+        lambda: to_json(_document(record, comparison) | {"settings": settings, "inputs": inputs}),
+        show,
+        report,
+        is_only_output=output is None and report is None,
+    )
     if not record.accepted:
         raise typer.Exit(1)
+
+
+def _document(record: FlyBack, comparison: ModelComparison | None) -> dict[str, Any]:
+    """The numbers of a validation, with the keys that they have in the summary.json of `rotorid identify`."""
+    from rotorid.workflows.fly_back.explained import explained_motion
+    from rotorid.workflows.fly_back.text import fly_back_verdict
+
+    return {
+        "verdict": fly_back_verdict(record),
+        "accepted": record.accepted,
+        "fly_back": record,
+        "explained": explained_motion(record),
+        "comparison": comparison,
+    }
 
 
 def _check(output: Path | None, report: Path | None, seed: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotorid.errors import SettingError
+from rotorid.results.files import ESTIMATES, REPORT, SUMMARY
 from rotorid.terminal.arguments import (
     AirframeOrMass,
     Mapping,
@@ -21,6 +22,7 @@ from rotorid.terminal.arguments import (
     mass_and_std,
     parameter_names,
 )
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +106,7 @@ def identify(
     and validated on flights or parts of flights that were not fitted (see `rotorid fly-back`). The exit status is 1 where it is
     not accepted.
     """
-    from rotorid.terminal.console import count_items, out, progress_bar, setup_jax, status
+    from rotorid.terminal.console import count_items, progress_bar, setup_jax, status
 
     folder = output or Path(f"{logs[0].stem}-identified")
     names = _names(free)
@@ -115,7 +117,7 @@ def identify(
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
-        from rotorid.results.files import ESTIMATES, REPORT, SUMMARY, check_folder, file_input, write_folder
+        from rotorid.results.files import check_folder, file_input, write_folder
         from rotorid.workflows.identify.identify import identify_and_validate
         from rotorid.workflows.identify.summary import (
             masses_parquet,
@@ -160,7 +162,7 @@ def identify(
             REPORT: identify_page(summary, windows, autocorrelations, curves).encode(),
         }
     write_folder(folder, files)
-    _show(summary, folder, out())
+    print_result(summary.to_json, lambda console: _show(summary, folder, console), folder / REPORT)
     if fly_back and not summary.accepted:
         raise typer.Exit(1)
 

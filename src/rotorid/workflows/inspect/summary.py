@@ -33,7 +33,7 @@ def summary(inspection: Inspection) -> dict[str, Any]:
         "duration": round(flight.duration, 6),
         "airborne": _rounded(inspection.flying),
         "verdict": _verdict(inspection_verdict(inspection)),
-        "signals": [_signal(signal) for signal in flight.signals.values()],
+        "signals": [summarise_signal(signal) for signal in flight.signals.values()],
         "findings": [_finding(finding) for finding in inspection.findings],
         "identifiability": [_identifiability(result) for result in inspection.identifiability],
     }
@@ -43,7 +43,8 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {"tone": verdict.tone, "headline": verdict.headline, "details": list(verdict.details)}
 
 
-def _signal(signal: Signal) -> dict[str, Any]:
+def summarise_signal(signal: Signal) -> dict[str, Any]:
+    """A signal as plain data. Times in s from the start of the log, rate in Hz."""
     return {
         "name": signal.name,
         "unit": signal.kind.unit,

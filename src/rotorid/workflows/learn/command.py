@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, Mapping
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
@@ -62,7 +64,7 @@ def learn(
     Writes a folder for `rotorid wrench --model`, with summary.json and report.html. The same command resumes an interrupted
     training.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     with status("Starting"):
         setup_jax()
@@ -87,7 +89,7 @@ def learn(
     summary = learn_and_write(flights, vehicle, settings, output, inputs)
     from rotorid.workflows.learn.terminal import show
 
-    show(summary, output, out())
+    print_result(summary.to_json, lambda console: show(summary, output, console), output / REPORT)
 
 
 def learn_and_write(
@@ -100,7 +102,7 @@ def learn_and_write(
     """Learn a model from flights and write it into a folder, with a progress bar. inputs: files that were read."""
     from rotorid.learning.checkpoint import Checkpoint
     from rotorid.learning.model_files import model_files
-    from rotorid.results.files import REPORT, SUMMARY, write_folder
+    from rotorid.results.files import write_folder
     from rotorid.terminal.console import progress_bar, status
     from rotorid.terminal.interrupts import on_interrupt
     from rotorid.workflows.learn.learn import learn_model

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, Mapping, folder_option
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
@@ -88,7 +90,7 @@ def lpv(
     Writes lpv.json, lpv.mat, summary.json and report.html, and with --control the gains and their certificate.
     """
     from rotorid.errors import SettingError
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     sources = [*(logs or []), *([ranges] if ranges else [])]
     if not sources:
@@ -126,7 +128,7 @@ def lpv(
     summary = lpv_and_write(flights, ranges, vehicle, settings, folder, inputs)
     from rotorid.workflows.lpv.terminal import show
 
-    show(summary, folder, out())
+    print_result(summary.to_json, lambda console: show(summary, folder, console), folder / REPORT)
 
 
 def lpv_and_write(
@@ -139,7 +141,7 @@ def lpv_and_write(
 ) -> LpvSummary:
     """Build the LPV model and write the results into a folder, with progress messages. inputs: files that were read."""
     from rotorid.models.quadrotor.quadrotor import quadrotor
-    from rotorid.results.files import REPORT, SUMMARY, write_folder
+    from rotorid.results.files import write_folder
     from rotorid.terminal.console import status
     from rotorid.workflows.lpv.lpv import build_lpv
     from rotorid.workflows.lpv.page import lpv_page

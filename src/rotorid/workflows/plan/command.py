@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, check_seed, folder_option, parameter_names
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.simulation.free_flight.manoeuvres import Limits
@@ -114,7 +116,7 @@ def plan(
     import math
 
     from rotorid.errors import SettingError
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     if criterion.upper() not in ("D", "A"):
         raise SettingError(f"no criterion {criterion!r}; choose from D, A")
@@ -153,7 +155,7 @@ def plan(
         )
     with status("Writing the report"):
         from rotorid.logs.write import table_bytes
-        from rotorid.results.files import REPORT, SUMMARY, file_input, write_folder
+        from rotorid.results.files import file_input, write_folder
         from rotorid.workflows.plan.page import plan_page
         from rotorid.workflows.plan.summary import plan_files, summarise_plan
 
@@ -166,7 +168,7 @@ def plan(
         write_folder(folder, files)
     from rotorid.workflows.plan.terminal import show
 
-    show(summary, folder, out())
+    print_result(summary.to_json, lambda console: show(summary, folder, console), folder / REPORT)
 
 
 def _home(text: str) -> tuple[float, float]:

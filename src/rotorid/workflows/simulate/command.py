@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rotorid.terminal.arguments import airframe_option
+from rotorid.terminal.output import print_result
 
 
 def simulate(
@@ -66,7 +67,7 @@ def simulate(
     prints the valid names.
     """
     from rotorid.errors import SettingError
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     if airframe is not None and (trajectory is not None or mass_profile is not None):
         raise SettingError("--trajectory and --mass-profile cannot be combined with --airframe; remove them")
@@ -75,6 +76,8 @@ def simulate(
     with status("Simulating"):
         setup_jax()
         from rotorid.logs.write import write_table
+        from rotorid.results.files import to_json
+        from rotorid.workflows.convert.summary import summarise_table
 
         if airframe is None:
             from rotorid.simulation.flight import simulate as simulate_flight
@@ -96,4 +99,8 @@ def simulate(
                 sensors=sensors or "px4",
             )
         write_table(flight, output)
-    out().print(f"{flight.duration:.0f} s of {subject}, seed {seed}: {output}", markup=False)
+    text = f"{flight.duration:.0f} s of {subject}, seed {seed}: {output}"
+    print_result(
+        lambda: to_json(summarise_table(flight, output) | {"simulated": subject, "seed": seed}),
+        lambda console: console.print(text, markup=False),
+    )

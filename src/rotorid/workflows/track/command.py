@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rotorid.results.files import REPORT
 from rotorid.terminal.arguments import (
     AirframeOrMass,
     Estimators,
@@ -25,6 +26,7 @@ from rotorid.terminal.arguments import (
     mass_and_std,
     system_name,
 )
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
@@ -55,7 +57,7 @@ def track(
     Writes estimates.parquet, summary.json and report.html, a self-contained page; without --airframe also the airframe that it
     made, airframe.toml.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     folder = output or Path(f"{log.stem}-track")
     names, model = estimator_names(estimators), system_name(system)
@@ -80,7 +82,7 @@ def track(
     summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap, others)
     from rotorid.workflows.track.terminal import show
 
-    show(summary, folder, out())
+    print_result(summary.to_json, lambda console: show(summary, folder, console), folder / REPORT)
 
 
 def track_and_write(

@@ -10,6 +10,7 @@ import typer
 
 from rotorid.errors import SettingError
 from rotorid.estimators.registry import FLIGHT_OBSERVERS, check_observer, estimator_label, help_text
+from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import (
     AirframeOrMass,
     Log,
@@ -24,6 +25,7 @@ from rotorid.terminal.arguments import (
     input_files,
     mass_and_std,
 )
+from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
     from rotorid.learning.model_files import LearnedModel
@@ -72,7 +74,7 @@ def wrench(
 
     Writes estimates.parquet, summary.json and report.html, a self-contained page.
     """
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.terminal.console import setup_jax, status
 
     folder = output or Path(f"{log.stem}-wrench")
     name = observer_name(observer)
@@ -103,7 +105,7 @@ def wrench(
     summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap, others)
     from rotorid.workflows.wrench.terminal import show
 
-    show(summary, folder, out())
+    print_result(summary.to_json, lambda console: show(summary, folder, console), folder / REPORT)
 
 
 def _model(folder: Path, airframe: Airframe) -> LearnedModel:
@@ -135,7 +137,7 @@ def wrench_and_write(
 ) -> WrenchSummary:
     """Observe the wrench of a flight, and write the results into a folder. Shows its stages. gain: 1/s. model: used in
     place of the airframe. mcap: whether estimates are written as MCAP, too. others: more files, contents by name."""
-    from rotorid.results.files import REPORT, SUMMARY, write_folder
+    from rotorid.results.files import write_folder
     from rotorid.terminal.console import status
     from rotorid.workflows.track.files import estimates_files
     from rotorid.workflows.wrench.contacts import find_contacts
