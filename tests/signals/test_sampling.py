@@ -11,6 +11,7 @@ import pytest
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.logs.flight import Flight, Signal
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.sampling import (
     MAX_RATE,
     command_steps,
@@ -22,7 +23,7 @@ from rotorid.signals.sampling import (
     truth_at,
     with_reconstructed_commands,
 )
-from rotorid.signals.series import measured_noise, white_noise
+from rotorid.signals.series import white_noise
 
 INPUTS = Space.of(thrust=Scalar("N"), body_rate=Vector(3, "rad/s"))
 OUTPUTS = Space.of(attitude=Rotation(noise=0.01), velocity=Vector(3, "m/s", noise=0.1))

@@ -9,6 +9,7 @@ knode.py          Training of residuals: knowledge-based neural ODEs
 least_squares.py  Recursive regularised least squares
 model_files.py    A learned model as a folder
 prediction.py     Prediction errors of a System with residual heads over training windows
+scikit_learn.py   What the regressors take from scikit-learn
 windows.py        Training windows of flights
 """
 

@@ -23,12 +23,17 @@ import numbers
 from typing import Any, Literal, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotorid.learning.hidden_layer import ACTIVATIONS, Activation, random_layer, standardisation
 from rotorid.learning.least_squares import RecursiveLeastSquares
+from rotorid.learning.scikit_learn import (
+    BaseEstimator,
+    MultiOutputMixin,
+    RegressorMixin,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
 
 Array = np.ndarray
 

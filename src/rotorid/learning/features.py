@@ -51,11 +51,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from sklearn import clone
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.geometry.spaces import Space
 from rotorid.learning.elm import ELMRegressor
+from rotorid.learning.scikit_learn import clone
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.system import GRAVITY
 from rotorid.signals.samples import Samples

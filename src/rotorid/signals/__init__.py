@@ -1,14 +1,15 @@
 """Signals of a flight: time in the air, resampling, noise, excitation and inspection.
 
-airborne.py      intervals in which the vehicle is airborne
-command_rate.py  how much of the rotor commands the rows of a log resolve
-excitation.py    measures of the excitation of a flight
-ground_effect.py time near the ground, where rotors have more thrust
-force_frame.py   the frame of the logged specific force
-samples.py       `Samples`: inputs and measurements on one time grid
-sampling.py      resampling of a flight to common rows of time
-series.py        functions of time series, their noise, and the agreement of two series
-inspection/      checks of a log and identifiability of its parameters
+airborne.py           intervals in which the vehicle is airborne
+command_rate.py       how much of the rotor commands the rows of a log resolve
+excitation.py         measures of the excitation of a flight
+ground_effect.py      time near the ground, where rotors have more thrust
+force_frame.py        the frame of the logged specific force
+measurement_noise.py  noise of the measurements of a flight, at least the assumed one
+samples.py            `Samples`: inputs and measurements on one time grid
+sampling.py           resampling of a flight to common rows of time
+series.py             functions of time series, their noise, and the agreement of two series
+inspection/           checks of a log and identifiability of its parameters
 """
 
 import lazy_loader

@@ -7,9 +7,6 @@ The median absolute third difference is insensitive to steps and outliers:
 
 For unevenly spaced samples it is the third divided difference, sum_i y_i w_i with w_i = 1 / prod_{j != i} (t_i - t_j), over the
 root of sum_i w_i^2.
-
-A filter whose assumed noise is smaller than the vibration of the vehicle follows the vibration; `measured_noise` raises the
-assumed noise. It never lowers it, since assumed noise also stands for model errors, which differences do not show.
 """
 
 from __future__ import annotations
@@ -18,9 +15,6 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Shaped
-
-from rotorid.geometry.spaces import Space
-from rotorid.signals.samples import Samples
 
 Series = Float64[np.ndarray, " n"]
 Intervals = list[tuple[float, float]]
@@ -131,7 +125,6 @@ def window_starts(
     return result
 
 
-_MIN_ROWS = 50
 _DIFFERENCE_ORDER = 3
 
 
@@ -148,27 +141,6 @@ def white_noise(
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
     rows = np.lib.stride_tricks.sliding_window_view(y, _DIFFERENCE_ORDER + 1, axis=0)
     return 1.4826 * np.median(np.abs(np.einsum("nki,ni->nk", rows, w)), axis=0)
-
-
-def measured_noise(samples: Samples, outputs: Space) -> dict[str, tuple[float, ...]]:
-    """Estimate the measurement noise of vector outputs; it is never below the assumed noise.
-
-    Args:
-        samples: n rows of the outputs.
-        outputs: their blocks with the assumed noise.
-    Returns:
-        Standard deviation of each component by output, in its unit: the larger of the estimated and the
-        assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
-    """
-    y, mask = np.asarray(samples.y), np.asarray(samples.mask)
-    noise = {}
-    for name, block in outputs.items():
-        rows = mask[:, outputs.tangent[name]].all(axis=1)
-        if block.rotation or rows.sum() < _MIN_ROWS:
-            continue
-        estimate = white_noise(y[rows][:, outputs.stored[name]])
-        noise[name] = tuple(float(v) for v in np.maximum(estimate, block.noise_vector))
-    return noise
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,8 +15,8 @@ from rotorid.learning.architectures import multirotor_heads
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.sampling import truth_at
-from rotorid.signals.series import measured_noise
 from rotorid.simulation.wrench.flights import evaluation_flights, simulate_wrench_flight
 from rotorid.studies.nemo import models as nemo_models
 from rotorid.studies.nemo import study as nemo

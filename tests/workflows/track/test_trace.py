@@ -21,7 +21,7 @@ ONCE = (
     "signals/sampling.py:with_reconstructed_commands",
     "signals/sampling.py:sample",
     "signals/airborne.py:airborne_intervals",
-    "signals/series.py:measured_noise",
+    "signals/measurement_noise.py:measured_noise",
     "models/multirotor/thrust.py:with_commanded_thrust",
     "models/registry.py:system_for",
     "workflows/track/track.py:prepare_flight",

@@ -20,8 +20,8 @@ from rotorid.live.estimation.derived_quantities import DerivedQuantities
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.snapshot import Reading
 from rotorid.models.system import System
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
-from rotorid.signals.series import measured_noise
 
 NOISE_PERIOD: Final = 2.0
 """s in the air from which the measurement noise is estimated."""

@@ -18,9 +18,9 @@ from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.residual import Head, Residual, residual_parameters
 from rotorid.models.system import System
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at
-from rotorid.signals.series import measured_noise
 
 SETTLING_TIME = 1.0
 """Time after which errors are evaluated, s. The observer starts with a wrench of 0, which model errors may contradict."""

@@ -39,8 +39,8 @@ from rotorid.models.residual import residual_parameters
 from rotorid.models.system import GRAVITY, System, parameter_values
 from rotorid.numerics.bisection import bisect
 from rotorid.results.files import write_folder
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
-from rotorid.signals.series import measured_noise
 from rotorid.workflows.track.track import prepare_flight
 from rotorid.workflows.wrench.observe import prepare_wrench, with_residual_model, with_rotors
 

@@ -33,9 +33,10 @@ from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, s
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.force_frame import with_body_force
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
-from rotorid.signals.series import fill_rows, measured_noise
+from rotorid.signals.series import fill_rows
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.prediction import ExplainedShare, explained_shares

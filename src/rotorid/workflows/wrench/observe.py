@@ -32,9 +32,9 @@ from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.registry import WRENCH_SYSTEM, system_for
 from rotorid.results.text import label
 from rotorid.signals.force_frame import with_body_force
+from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import truth_at, with_reconstructed_commands
-from rotorid.signals.series import measured_noise
 from rotorid.workflows.track.track import Quantity, Track, innovations_of, prepare_samples
 from rotorid.workflows.wrench.covariance_scale import covariance_scale, usable_rows
 from rotorid.workflows.wrench.parameter_uncertainty import (
