@@ -64,13 +64,21 @@ def test_quaternions_of_zeros_are_left_out_and_signs_do_not_flip():
 
 def test_gaps_are_said_once_for_all_signals_that_share_them():
     collector = Collector(Path("some.log"), "simulation", clock=100.0)
-    times = np.concatenate([np.arange(0, 1, 0.01), np.arange(3, 4, 0.01)])
+    times = np.concatenate([np.arange(0, 1, 0.01), np.arange(3, 4, 0.01)]) + 7.0
     for name in ("position", "velocity"):
         collector.add(name, times, np.zeros((200, 3)), "test")
     gaps = [n for n in collector.flight().notes if "no samples" in n]
     assert len(gaps) == 1
     assert "position, velocity" in gaps[0]
-    assert "2.0 s from 101.0 s" in gaps[0]
+    assert "2.0 s from 1.0 s on" in gaps[0]
+
+
+def test_times_in_notes_are_those_of_the_flight():
+    collector = Collector(Path("some.log"), "simulation", clock=100.0)
+    collector.add("velocity", np.arange(7.0, 9.0, 0.01), np.zeros((200, 3)), "test")
+    collector.note_times("reset at {times} s", np.array([7.25, 8.0]))
+    collector.note_times("lost at {times} s", np.arange(7.0, 12.0))
+    assert collector.flight().notes == ("reset at 0.25, 1.00 s", "lost at 0.00, 1.00, 2.00, 3.00, ... s")
 
 
 def test_time_starts_at_the_first_sample_of_motion_and_states_are_held():

@@ -111,6 +111,7 @@ class Collector:
         self.path, self.format, self.clock = path, format, clock
         self.signals: dict[str, Signal] = {}
         self.notes: list[str] = []
+        self.timed_notes: list[tuple[str, list[float]]] = []
         self.gaps: dict[tuple[float, float], list[str]] = {}  # start, length in s -> signals
 
     def __contains__(self, name: str) -> bool:
@@ -120,6 +121,10 @@ class Collector:
         """Add a note for the user."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def note_times(self, text: str, times: Float64[np.ndarray, " n"]) -> None:
+        """Add a note with times, which stand for {times} in the text. times: in s after `clock`; the first four are shown."""
+        self.timed_notes.append((text, [float(t) for t in times]))
 
     def add(self, name: str, times: np.ndarray, values: np.ndarray, source: str) -> None:
         """Add one signal: times in s after `clock`, values in the unit and frame of its kind, NaN where missing."""
@@ -161,7 +166,7 @@ class Collector:
             format=self.format,
             time_origin=start_clock,
             vehicle=vehicle,
-            notes=(*self.notes, *self._gap_notes()),
+            notes=(*self.notes, *self._timed_notes(origin), *self._gap_notes(origin)),
             parameters=dict(parameters or {}),
             identity=identity.strip("0") and identity,
             utc=_utc(start_clock, boot),
@@ -221,13 +226,19 @@ class Collector:
             return
         steps = np.diff(times)
         for gap in np.flatnonzero(steps > max(0.5, 10.0 * float(np.median(steps)))):
-            gap_entry = round(self.clock + float(times[gap]), 1), round(float(steps[gap]), 1)
+            gap_entry = round(float(times[gap]), 1), round(float(steps[gap]), 1)
             self.gaps.setdefault(gap_entry, []).append(name)
 
-    def _gap_notes(self) -> list[str]:
+    def _timed_notes(self, origin: float) -> list[str]:
+        return [
+            text.format(times=", ".join(f"{t - origin:.2f}" for t in times[:4]) + ", ..." * (len(times) > 4))
+            for text, times in self.timed_notes
+        ]
+
+    def _gap_notes(self, origin: float) -> list[str]:
         longest = sorted(self.gaps.items(), key=lambda gap: -gap[0][1])
         notes = [
-            f"no samples of {', '.join(names)} for {length:.1f} s from {start:.1f} s of the log's clock on"
+            f"no samples of {', '.join(names)} for {length:.1f} s from {start - origin:.1f} s on"
             for (start, length), names in longest[:3]
         ]
         return notes + ([f"{len(longest) - 3} shorter gaps"] if len(longest) > 3 else [])

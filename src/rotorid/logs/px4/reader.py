@@ -270,8 +270,7 @@ def _note_resets(collector: Collector, contents: ULogContents) -> None:
             continue
         jumps = np.flatnonzero(np.diff(rows[counter].astype(np.int64)))
         if len(jumps):
-            clock = ", ".join(f"{rows['timestamp'][j + 1] / 1e6:.2f}" for j in jumps[:4])
-            more = ", ..." if len(jumps) > 4 else ""
-            collector.note(
-                f"the autopilot reset its {description} at {clock}{more} s of the log's clock: the estimate jumps"
+            times = rows["timestamp"][jumps + 1] / 1e6 - collector.clock
+            collector.note_times(
+                f"the autopilot reset its {description} at {{times}} s: the estimate jumps", times
             )
