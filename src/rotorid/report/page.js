@@ -62,18 +62,35 @@
     Promise.all(moves).finally(() => (following = false));
   }
 
+  async function loadPlotly() {
+    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
+    const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(unpacked).text();
+    document.head.append(script);
+  }
+
   const boxes = [...document.querySelectorAll(".chart")];
-  const watch = new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        watch.unobserve(entry.target);
-        draw(entry.target);
-      }
-    },
-    { rootMargin: "600px" },
-  );
-  boxes.forEach((box) => watch.observe(box));
-  addEventListener("beforeprint", () => boxes.filter((box) => !drawn.has(box)).forEach(draw));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));
+  async function start() {
+    if (!boxes.length) return;
+    if (!window.DecompressionStream) {
+      for (const box of boxes) box.textContent = "The charts need Chrome 80, Firefox 113, Safari 16.4, or a newer browser.";
+      return;
+    }
+    await loadPlotly();
+    const watch = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) {
+          if (!entry.isIntersecting) continue;
+          watch.unobserve(entry.target);
+          draw(entry.target);
+        }
+      },
+      { rootMargin: "600px" },
+    );
+    boxes.forEach((box) => watch.observe(box));
+    addEventListener("beforeprint", () => boxes.filter((box) => !drawn.has(box)).forEach(draw));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(draw));
+  }
+  start();
 })();

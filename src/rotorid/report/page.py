@@ -15,6 +15,7 @@ from typing import Final
 from rotorid.estimators.registry import ALL_ESTIMATORS
 from rotorid.logs.flight import Flight
 from rotorid.report.charts import Figure
+from rotorid.report.plotly_js import plotly_js
 from rotorid.results.text import Tone, Verdict, label, unit_text
 
 _UNBROKEN = re.compile(r"(?<=\d) (?=(?:±|%|kg|N|m|s|min|rad|V|Hz)(?:\b|\W))|(?<=±) ")
@@ -69,8 +70,6 @@ class Page:
 
     def as_html(self) -> str:
         """The page."""
-        from plotly.offline import get_plotlyjs
-
         body = "\n".join(part for part in self._parts if part)
         if "<section>" in self._parts:
             body += "\n</section>"
@@ -80,7 +79,7 @@ class Page:
             title=escape(self.title),
             style=style_sheet(),
             script=(folder / "page.js").read_text("utf-8"),
-            plotly=get_plotlyjs(),
+            plotly=plotly_js(self._figures.values()),
             body=body,
             figures=json.dumps(figures, separators=(",", ":")).replace("</", "<\\/"),
         )
