@@ -14,7 +14,7 @@ from typing import Final
 
 from rotorid.report.charts import Figure
 
-_TRACES: Final = {"cartesian": {"scatter", "heatmap"}, "gl3d": {"scatter", "scatter3d"}}
+_TRACES: Final = {"cartesian": {"scatter", "bar", "box", "heatmap"}, "gl3d": {"scatter", "scatter3d"}}
 """Trace types that our figures use, by the bundle that draws them."""
 
 
@@ -23,6 +23,7 @@ def plotly_js(figures: Iterable[Figure]) -> str:
     used = {trace["type"] for figure in figures for trace in figure.traces}
     if not used:
         return ""
-    bundle = next(name for name, types in _TRACES.items() if used <= types)
+    bundle = next((name for name, types in _TRACES.items() if used <= types), None)
+    assert bundle is not None, f"no bundle of plotly.js draws {sorted(used)} on one page"
     source = resources.files("rotorid.report") / "plotly" / f"plotly-{bundle}.min.js"
     return base64.b64encode(gzip.compress(source.read_bytes(), mtime=0)).decode()

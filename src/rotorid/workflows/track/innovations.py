@@ -181,11 +181,14 @@ def innovation_figure(normalised: NormalisedInnovations) -> Figure:
 
 def histogram_figure(normalised: NormalisedInnovations) -> Figure:
     """The histogram of normalised innovations, with the standard normal density that they should follow."""
-    bars: Trace = {
-        "type": "bar",
+    steps: Trace = {
+        "type": "scatter",
+        "mode": "lines",
         "x": encode_array(normalised.centre),
         "y": encode_array(normalised.density),
-        "marker": {"color": "@bar", "line": {"width": 0}},
+        "line": {"width": 0, "shape": "hvh", "simplify": False},
+        "fill": "tozeroy",
+        "fillcolor": "@bar",
         "name": "measured",
         "hovertemplate": "%{y:.2f}",
     }
@@ -193,7 +196,6 @@ def histogram_figure(normalised: NormalisedInnovations) -> Figure:
     normal = line(x, standard_normal(x), "expected", "@ink", width=1.6, digits=2)
     normal["line"]["simplify"] = False
     figure = layout("density", x_title="innovation / std")
-    figure |= {"bargap": 0.0}
     figure["xaxis"] |= {"range": [-4.1, 4.1], "dtick": 2}
     figure["yaxis"] |= {"nticks": 4, "rangemode": "tozero"}
-    return Figure((bars, normal), figure, height=170, has_time_axis=False)
+    return Figure((steps, normal), figure, height=170, has_time_axis=False)
