@@ -43,6 +43,7 @@ KINDS: Final[Mapping[str, SignalKind]] = {
     "velocity": SignalKind("m/s", "world", _XYZ, "velocity over ground"),
     "attitude": SignalKind("1", "body to world", ("_w", "_x", "_y", "_z"), "unit quaternion, Hamilton"),
     "body_rate": SignalKind("rad/s", "body", _XYZ, "angular velocity"),
+    "body_rate_setpoint": SignalKind("rad/s", "body", _XYZ, "set point of the rate controller"),
     "specific_force": SignalKind("m/s^2", "body", _XYZ, "what an accelerometer measures"),
     "thrust": SignalKind("N", "body z", ("",), "collective thrust"),
     "control_torque": SignalKind("N m", "body", _XYZ, "torque that the controller asks of the rotors"),

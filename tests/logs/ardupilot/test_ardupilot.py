@@ -89,3 +89,12 @@ def test_real_log_of_a_known_body(flights: Path):
     c = np.clip((flight["rotor_command"].values[hover] - 0.15) / 0.8, 0, 1)
     thrust = 75.436 / 4 * (0.35 * c + 0.65 * c**2).sum(axis=1)
     assert np.median(thrust) == pytest.approx(3.0 * 9.81, rel=0.005)
+
+
+def test_set_points_of_the_body_rate(tmp_path: Path):
+    formats = {"RATE": ("Qffffff", "TimeUS,RDes,R,PDes,P,YDes,Y")}
+    rows = [("RATE", 1000 * i, 10.0, 9.0, -20.0, -19.0, 30.0, 29.0) for i in range(20)]
+    (tmp_path / "log").write_bytes(dataflash(formats, rows))
+    flight = read(tmp_path / "log")
+    np.testing.assert_allclose(flight["body_rate_setpoint"].values[0], np.radians([10.0, 20.0, -30.0]))
+    np.testing.assert_allclose(flight["body_rate"].values[0], np.radians([9.0, 19.0, -29.0]))

@@ -99,3 +99,10 @@ def test_real_flights_of_imu_and_motors(flights: Path, number: int):
     assert flight["rotor_command"].rate == pytest.approx(1011, abs=2)
     flying = flight["rotor_command"].values.min(axis=1) > 0.3
     assert np.median(flight["specific_force"].values[flying, 2]) == pytest.approx(10.0, abs=0.4)
+
+
+def test_set_points_of_the_body_rate(tmp_path: Path):
+    variables = [f"controller.{axis}Rate(f)" for axis in ("roll", "pitch", "yaw")]
+    rows = [(1000 * i, 10.0, 20.0, 30.0) for i in range(9)]
+    flight = read(write(tmp_path, usd([("fixedFrequency", variables, rows)])))
+    np.testing.assert_allclose(flight["body_rate_setpoint"].values[0], np.radians([10.0, -20.0, 30.0]))

@@ -206,3 +206,10 @@ def test_real_log_rotors_carry_the_known_weight(flights: Path):
     hover = (clock > 22.0) & (clock < 24.0)  # at 1.0 kg; a full command is 5 N
     thrust = 5.0 * flight["rotor_command"].values[hover].sum(axis=1)
     assert np.mean(thrust) == pytest.approx(9.81, rel=0.01)
+
+
+def test_set_points_of_the_body_rate(tmp_path: Path):
+    fields = "uint64_t timestamp;float roll;float pitch;float yaw;float[3] thrust_body;"
+    rows = [struct.pack("<Q6f", 5_000_000 + 10_000 * i, 0.5, -0.25, 1.0, 0, 0, -0.5) for i in range(20)]
+    flight = read(write(tmp_path, ulog([("vehicle_rates_setpoint", 0, fields, rows)])))
+    np.testing.assert_allclose(flight["body_rate_setpoint"].values[3], [0.5, 0.25, -1.0])

@@ -49,6 +49,7 @@ def read_ardupilot(file: LogFile) -> Flight:
     _add_position_and_velocity(collector, messages)
     _add_inertial(collector, messages)
     add_rotors(collector, messages, parameters)
+    _add_rate_set_point(collector, messages)
     _add_collective(collector, messages)
     _add_battery(collector, messages)
     _add_airborne(collector, messages)
@@ -138,6 +139,14 @@ def _add_inertial(collector: Collector, messages: dict[str, Messages]) -> None:
     if rows is not None and all(c in rows for c in ("R", "P", "Y")):
         rates = frd_to_flu(np.radians(rows.values("R", "P", "Y")))
         collector.add("body_rate", rows.times(collector.clock), rates, "RATE.R/P/Y, deg/s, FRD to FLU")
+
+
+def _add_rate_set_point(collector: Collector, messages: dict[str, Messages]) -> None:
+    rows = messages.get("RATE")
+    if rows is not None and all(c in rows for c in ("RDes", "PDes", "YDes")):
+        rates = frd_to_flu(np.radians(rows.values("RDes", "PDes", "YDes")))
+        source = "RATE.RDes/PDes/YDes, deg/s, FRD to FLU"
+        collector.add("body_rate_setpoint", rows.times(collector.clock), rates, source)
 
 
 def _add_collective(collector: Collector, messages: dict[str, Messages]) -> None:

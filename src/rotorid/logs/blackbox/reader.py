@@ -17,6 +17,7 @@ import numpy as np
 from rotorid.errors import LogFormatError
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.logs.blackbox.frames import MainFrames, Session, decode, read_sessions
+from rotorid.logs.blackbox.set_points import proportional_terms_agree, set_points_from_sticks
 from rotorid.logs.flight import Flight
 from rotorid.logs.reader_base import Collector, LogFile
 
@@ -69,6 +70,7 @@ def _collect(collector: Collector, session: Session, frames: MainFrames, times: 
         gyro = _columns(frames, "gyroData", 3)
     if gyro is not None:
         collector.add("body_rate", times, gyro * (scale * _gyro_unit(session)), "gyroADC[0..2], deg/s")
+        _collect_set_points(collector, session, frames, times, scale)
     force = _columns(frames, "accSmooth", 3)
     one_g = session.number("acc_1G")
     if force is not None and one_g > 0:
@@ -86,6 +88,37 @@ def _collect(collector: Collector, session: Session, frames: MainFrames, times: 
         if voltage is not None and voltage.any():
             unit, words = _volt(session, name)
             collector.add("battery_voltage", times, voltage * unit, f"{name}, {words}")
+
+
+def _collect_set_points(
+    collector: Collector, session: Session, frames: MainFrames, times: np.ndarray, scale: float
+) -> None:
+    """Add the set points of the body rate. scale: of the gyro and of logged set points."""
+    logged = _columns(frames, "setpoint")
+    if logged is not None and logged.shape[1] >= 3:
+        source = "setpoint[0..2], deg/s"
+        collector.add("body_rate_setpoint", times, np.radians(scale * logged[:, :3]), source)
+        return
+    targets = _columns(frames, "axisRate", 3)
+    if targets is not None:
+        collector.add("body_rate_setpoint", times, np.radians(targets), "axisRate[0..2], deg/s")
+        return
+    sticks, terms, gyro = (_columns(frames, name) for name in ("rcCommand", "axisP", "gyroADC"))
+    if sticks is None or sticks.shape[1] < 4 or terms is None or gyro is None:
+        return
+    set_points = set_points_from_sticks(session, sticks[:, :3], times)
+    if set_points is None:
+        return
+    is_full = sticks[:, 3] < session.number("tpa_breakpoint", 1500)  # above it the throttle lowers the gain
+    degrees = np.degrees(gyro * (scale * _gyro_unit(session)))
+    if proportional_terms_agree(set_points[is_full], degrees[is_full], terms[is_full]):
+        source = "rcCommand[0..2] by the rates of the header, deg/s, verified by axisP"
+        collector.add("body_rate_setpoint", times, np.radians(set_points), source)
+    else:
+        collector.note(
+            "body_rate_setpoint: not read, the set points of the sticks and the rates of the header do not agree with the "
+            "proportional terms of the controller (axisP)"
+        )
 
 
 def _collect_rotors(collector: Collector, session: Session, frames: MainFrames, times: np.ndarray) -> None:

@@ -136,6 +136,14 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
             "stateEstimateZ.rateRoll/-ratePitch/rateYaw, mrad/s",
         ),
     ),
+    "body_rate_setpoint": (
+        _Candidate(
+            _named("controller", "rollRate pitchRate yawRate"),
+            lambda values: values * np.radians([1.0, -1.0, 1.0]),
+            "controller.rollRate/-pitchRate/yawRate, deg/s",
+        ),
+        _Candidate(_named("ctrlLee", "omegarx omegary omegarz"), _SAME, "ctrlLee.omegarx/y/z, rad/s"),
+    ),
     "specific_force": (_Candidate(_named("acc", "x y z"), _scaled(GRAVITY), "acc.x/y/z, g"),),
     "thrust": (
         _Candidate(("ctrlLee.thrustSi",), _SAME, "ctrlLee.thrustSi, N, as commanded"),

@@ -199,6 +199,15 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
             "rollspeed/pitchspeed/yawspeed, FRD to FLU",
         ),
     ),
+    "body_rate_setpoint": (
+        _Candidate(
+            "vehicle_rates_setpoint",
+            ("roll", "pitch", "yaw"),
+            lambda rows: frd_to_flu(columns(rows, "roll", "pitch", "yaw")),
+            "roll/pitch/yaw, FRD to FLU",
+            command=True,
+        ),
+    ),
     "specific_force": (
         _Candidate("vehicle_acceleration", ("xyz",), _body("xyz"), "xyz, FRD to FLU"),
         _Candidate(

@@ -28,6 +28,7 @@ _TOPICS: Final = {
     "actuator_motors": "ActuatorMotors",
     "esc_status": "EscStatus",
     "vehicle_thrust_setpoint": "VehicleThrustSetpoint",
+    "vehicle_rates_setpoint": "VehicleRatesSetpoint",
     "battery_status": "BatteryStatus",
     "vehicle_land_detected": "VehicleLandDetected",
 }
@@ -41,6 +42,7 @@ _SIGNALS: Final = {
     "actuator_motors": ("rotor_command",),
     "esc_status": ("rotor_speed",),
     "vehicle_thrust_setpoint": ("collective_command",),
+    "vehicle_rates_setpoint": ("body_rate_setpoint",),
     "battery_status": ("battery_voltage",),
     "vehicle_land_detected": ("airborne",),
 }
