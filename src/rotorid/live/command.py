@@ -15,7 +15,7 @@ import typer
 
 from rotorid.errors import SettingError
 from rotorid.estimators.registry import ESTIMATORS
-from rotorid.models.registry import help_text
+from rotorid.models.registry import TRACKED_SYSTEMS, help_text
 from rotorid.terminal.arguments import (
     KnownMass,
     MassOption,
@@ -25,6 +25,7 @@ from rotorid.terminal.arguments import (
     mass_and_std,
     system_name,
 )
+from rotorid.terminal.completion import one_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -66,6 +67,7 @@ def live(
             "--estimator",
             "-e",
             metavar="NAME",
+            autocompletion=one_of(ESTIMATORS),
             help=f"One of {', '.join(ESTIMATORS)}. Default: ekf, or for a recording the estimator it was made with.",
             show_default=False,
         ),
@@ -75,6 +77,7 @@ def live(
         typer.Option(
             "--system",
             metavar="NAME",
+            autocompletion=one_of(TRACKED_SYSTEMS),
             help=f"{help_text()}; default: multirotor.",
             show_default=False,
         ),

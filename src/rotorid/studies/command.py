@@ -12,6 +12,7 @@ import typer
 from rotorid.errors import SettingError
 from rotorid.progress import Progress
 from rotorid.terminal.arguments import folder_option
+from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import open_report
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def reproduce(
         str,
         typer.Argument(
             metavar="STUDY",
+            autocompletion=one_of(STUDIES),
             help="sesame: seven estimators of a changing mass, on 1250 flights. nemo: external wrench with model errors, "
             "learned residuals and identified parameters. lpv: identification of linear parameter-varying models, "
             "and LPV control. loop: closed-loop control with the mass estimated in flight. identify: coverage of the "

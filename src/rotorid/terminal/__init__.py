@@ -2,6 +2,7 @@
 
 arguments.py       arguments and options
 command_group.py   the group of commands: errors as one line, help texts
+completion.py      completion of values in the shell
 console.py         output: results, progress, verdicts, tables
 interrupts.py      Ctrl-C
 log_records.py     log records on stderr, of `-v`

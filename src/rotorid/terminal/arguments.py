@@ -13,6 +13,7 @@ from rotorid.estimators import registry as estimators
 from rotorid.estimators.registry import ESTIMATORS, EstimatorName
 from rotorid.models import registry as systems
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
+from rotorid.terminal import completion
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
@@ -53,7 +54,14 @@ Log = Annotated[
 
 def airframe_option(words: str) -> Any:
     """`--airframe AIRFRAME`. words: help text."""
-    return typer.Option("--airframe", "-a", metavar="AIRFRAME", help=words, show_default=False)
+    return typer.Option(
+        "--airframe",
+        "-a",
+        metavar="AIRFRAME",
+        help=words,
+        show_default=False,
+        autocompletion=completion.airframe,
+    )
 
 
 AirframeOption = Annotated[str, airframe_option(_AIRFRAME)]
@@ -97,6 +105,7 @@ Estimators = Annotated[
         "--estimator",
         "-e",
         metavar="NAMES",
+        autocompletion=completion.list_of(ESTIMATORS),
         help=f"One or more of {', '.join(ESTIMATORS)}, separated by commas.",
     ),
 ]
@@ -106,6 +115,7 @@ System = Annotated[
     typer.Option(
         "--system",
         metavar="NAME",
+        autocompletion=completion.one_of(TRACKED_SYSTEMS),
         help=f"{systems.help_text()}.",
     ),
 ]

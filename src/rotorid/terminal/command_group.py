@@ -91,6 +91,10 @@ class CommandGroup(OneLineErrors):
             TyperCommand(cmd_name, help=entry.summary) if self._is_listing else load_command(cmd_name, entry)
         )
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        self._is_listing = True
+        return super().shell_complete(ctx, incomplete)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._is_listing = True
         super().format_help(ctx, formatter)
@@ -103,7 +107,6 @@ def make_app(entries: Mapping[str, Entry]) -> typer.Typer:
         name="rotorid",
         cls=group,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -121,8 +124,8 @@ def load_command(name: str, entry: Entry) -> Any:
     return with_plain_help(command)
 
 
-def _version(is_requested: bool) -> bool:
-    if is_requested:
+def _version(context: typer.Context, is_requested: bool) -> bool:
+    if is_requested and not context.resilient_parsing:
         from importlib.metadata import version
 
         typer.echo(f"rotorid {version('rotorid')}")

@@ -60,6 +60,9 @@ ROTORS = {
 }  # fmt: skip
 """Parameters of the rotors, and their units."""
 
+PARAMETERS = ("mass", *BODY, *ROTORS)
+"""All parameters that can be identified."""
+
 POSITIVE = (
     "mass", "torque_ratio", "thrust_coefficient", "thrust_scale", "arm_scale", "tilt_scale", "motor_time_constant",
     "motor_time_constant_down", "rotor_scale",
@@ -208,13 +211,12 @@ def airframe_priors(airframe: Airframe, free: Sequence[str]) -> tuple[Prior, ...
     Raises:
         SettingError: a name is unknown, or products of inertia are free without the inertia.
     """
-    names = (*BODY, *ROTORS)
     for name in free:
-        if name not in (*names, "mass"):
-            raise SettingError(f"no parameter {name!r} to identify; there are mass, {', '.join(names)}")
+        if name not in PARAMETERS:
+            raise SettingError(f"no parameter {name!r} to identify; there are {', '.join(PARAMETERS)}")
     if PRODUCTS in free and INERTIA not in free:
         raise SettingError(f"{PRODUCTS} free and {INERTIA} not: free both, or neither")
-    return tuple(_prior(airframe, name, free) for name in names if name in free)
+    return tuple(_prior(airframe, name, free) for name in (*BODY, *ROTORS) if name in free)
 
 
 def _prior(airframe: Airframe, name: str, free: Sequence[str]) -> Prior:

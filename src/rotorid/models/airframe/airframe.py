@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rotorid.errors import AirframeError
+from rotorid.models.airframe.shipped_names import shipped_airframes
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.airframe.validation_toml import fly_back_tables, parse_fly_back
 from rotorid.models.multirotor.thrust import ThrustCurve
@@ -179,16 +180,6 @@ _ENTRIES = {"value", "unit", "std", "source"}
 _UNIT = 1e-9
 _CURVE_ENTRIES = _ENTRIES | {"dead_zone", "voltage", "voltage_exponent", "voltage_exponent_std"}
 _ROTOR_ENTRIES = {"position", "position_std", "direction", "axis", "thrust_scale", "thrust_scale_std"}
-
-
-def shipped_airframes() -> tuple[str, ...]:
-    """List the airframes that come with the package.
-
-    Returns:
-        Their names, sorted.
-    """
-    folder = resources.files("rotorid.models.airframe") / "shipped"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
 def load_airframe(name: str | Path) -> Airframe:

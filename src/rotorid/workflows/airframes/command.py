@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.terminal.completion import shipped_airframe
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
 def airframes(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Print this airframe as TOML.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=shipped_airframe,
+            help="Print this airframe as TOML.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """List the airframes that come with rotorid, or print one as a template.

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rotorid.terminal.completion import list_of, one_of
 from rotorid.terminal.output import print_result
 
 
@@ -28,6 +29,7 @@ def dataset(
         typer.Option(
             "--preset",
             metavar="NAME",
+            autocompletion=one_of("rotorid.simulation.datasets.scenario_presets:SCENARIO_PRESETS"),
             help="Plant and sensors: nominal, or hard with motor lag, drag, wind, saturation, delay and dropouts.",
         ),
     ] = "nominal",
@@ -41,6 +43,7 @@ def dataset(
             "--trajectories",
             "-t",
             metavar="NAMES",
+            autocompletion=list_of("rotorid.simulation.trajectories:TRAJECTORIES"),
             help="Trajectories, separated by commas. Default: all five.",
             show_default=False,
         ),
@@ -51,6 +54,7 @@ def dataset(
             "--mass-profiles",
             "-m",
             metavar="NAMES",
+            autocompletion=list_of("rotorid.simulation.profiles:MASS_PROFILES"),
             help="Profiles of the mass over time, separated by commas. Default: all five.",
             show_default=False,
         ),
@@ -68,7 +72,10 @@ def dataset(
     executor: Annotated[
         str,
         typer.Option(
-            "--executor", metavar="NAME", help="local: processes on this machine; ray: a Ray cluster."
+            "--executor",
+            metavar="NAME",
+            autocompletion=one_of(("local", "ray")),
+            help="local: processes on this machine; ray: a Ray cluster.",
         ),
     ] = "local",
 ) -> None:

@@ -12,6 +12,7 @@ from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS
 from rotorid.export.targets import TARGETS
 from rotorid.models.registry import ROTOR_INPUTS, SYSTEMS, WRENCH_SYSTEM, check_system
 from rotorid.terminal.arguments import AirframeOption, KnownMass, Mapping, ModelOption, folder_option
+from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
 from rotorid.workflows.export.airframe_command import export_vehicle
 
@@ -27,6 +28,7 @@ def export(
         str,
         typer.Argument(
             metavar="NAME",
+            autocompletion=one_of((*ALL_ESTIMATORS, *SYSTEMS, *TARGETS)),
             help=f"An estimator ({', '.join(ALL_ESTIMATORS)}), with --as casadi a system ({', '.join(SYSTEMS)}), or a "
             f"program for which the airframe is converted ({', '.join(TARGETS)}).",
             show_default=False,
@@ -35,13 +37,20 @@ def export(
     airframe: AirframeOption,
     output: Annotated[Path, folder_option("Folder for the files.")],
     form: Annotated[
-        str, typer.Option("--as", metavar="FORM", help="c (for an estimator) or casadi (for a system).")
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            autocompletion=one_of(FORMS),
+            help="c (for an estimator) or casadi (for a system).",
+        ),
     ] = "c",
     system: Annotated[
         str | None,
         typer.Option(
             "--system",
             metavar="NAME",
+            autocompletion=one_of(SYSTEMS),
             help=f"Model of the estimator: {', '.join(SYSTEMS)}. Default: multirotor, and {WRENCH_SYSTEM} for the "
             f"observers {', '.join(WRENCH_OBSERVERS)}.",
             show_default=False,
@@ -49,13 +58,19 @@ def export(
     ] = None,
     precision: Annotated[
         str,
-        typer.Option("--precision", metavar="TYPE", help="Number type in C: double or float."),
+        typer.Option(
+            "--precision",
+            metavar="TYPE",
+            autocompletion=one_of(PRECISIONS),
+            help="Number type in C: double or float.",
+        ),
     ] = "double",
     rotor_input: Annotated[
         str | None,
         typer.Option(
             "--rotor-input",
             metavar="INPUT",
+            autocompletion=one_of(ROTOR_INPUTS),
             help=f"Signal that drives the rotors of the model: {', '.join(ROTOR_INPUTS)}. Default: rotor_command if the "
             "airframe has a thrust curve, else the thrust.",
             show_default=False,

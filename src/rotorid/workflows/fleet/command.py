@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotorid.results.files import REPORT, SUMMARY
+from rotorid.terminal import completion
 from rotorid.terminal.arguments import Mapping
 from rotorid.terminal.interrupts import on_interrupt
 from rotorid.terminal.output import print_result
@@ -35,6 +36,7 @@ def fleet(
             "--airframe",
             "-a",
             metavar="AIRFRAME",
+            autocompletion=completion.airframe,
             help="One airframe for all: a TOML file, or a name that `rotorid airframes` lists. Default: by --airframes, or "
             "identified from the log.",
             show_default=False,
@@ -55,6 +57,7 @@ def fleet(
         typer.Option(
             "--vehicle-from",
             metavar="RULE",
+            autocompletion=completion.one_of(("auto", "folder", "log")),
             help="Name of the vehicle: auto (the autopilot's serial number, else the folder), folder, log (as in the log), or "
             "a regular expression whose group, found in the path, is the name.",
         ),
@@ -64,6 +67,7 @@ def fleet(
         typer.Option(
             "--known",
             metavar="WHAT",
+            autocompletion=completion.one_of(("thrust", "mass")),
             help="Held fixed: thrust (the mass is estimated) or mass (the thrust scale is estimated).",
         ),
     ] = "thrust",

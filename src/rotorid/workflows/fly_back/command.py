@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rotorid.errors import SettingError
+from rotorid.terminal import completion
 from rotorid.terminal.arguments import (
     AirframeOrMass,
     Mapping,
@@ -46,6 +47,7 @@ def fly_back(
             "--prior",
             "-p",
             metavar="AIRFRAME",
+            autocompletion=completion.airframe,
             help="The airframe as known before: the model must predict at least as well. Default: the airframe by the first "
             "log's parameters and the mass of the model.",
             show_default=False,
@@ -58,6 +60,7 @@ def fly_back(
         typer.Option(
             "--against",
             metavar="AIRFRAME",
+            autocompletion=completion.airframe,
             help="Another model of the vehicle, for example a published one, to compare the predictions with, at each "
             "horizon. The comparison does not decide whether the model is accepted.",
             show_default=False,

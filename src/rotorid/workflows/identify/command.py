@@ -22,6 +22,7 @@ from rotorid.terminal.arguments import (
     mass_and_std,
     parameter_names,
 )
+from rotorid.terminal.completion import list_of, one_of
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def identify(
         typer.Option(
             "--free",
             metavar="NAMES",
+            autocompletion=list_of("rotorid.identification.airframe.priors:PARAMETERS"),
             help="Parameters to estimate, separated by commas: mass, thrust_curve, inertia, drag, and so on. Default: all "
             "that the logs allow.",
             show_default=False,
@@ -64,6 +66,7 @@ def identify(
         typer.Option(
             "--known",
             metavar="WHAT",
+            autocompletion=one_of(_KNOWN),
             help="mass or thrust: which is held fixed, since only their ratio can be identified from flight. The standard "
             "deviations of thrust, inertia and drag include that of the mass. Default: the mass with --mass, else the one with "
             "the smaller relative standard deviation in the airframe.",

@@ -10,6 +10,7 @@ import typer
 
 from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, Mapping
+from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def learn(
         typer.Option(
             "--architecture",
             metavar="NAME",
+            autocompletion=one_of(("body", "split", "none")),
             help="Inputs of the residual: body (velocity, body rate and thrusts in the body frame), split (as published: "
             "velocity in the world frame for the force, body rate for the torque), or none (no residual).",
         ),

@@ -10,6 +10,7 @@ import typer
 
 from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, Mapping, folder_option
+from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def lpv(
         typer.Option(
             "--subsystem",
             metavar="NAME",
+            autocompletion=one_of(("attitude-altitude", "full")),
             help="attitude-altitude (eight states: angles, height and their rates) or full (twelve, with x and y).",
         ),
     ] = "attitude-altitude",
@@ -72,6 +74,7 @@ def lpv(
         typer.Option(
             "--method",
             metavar="NAME",
+            autocompletion=one_of(("cost", "local")),
             help="Design method: cost (gains and certificate from one program) or local (an LQR at each vertex).",
         ),
     ] = "cost",

@@ -10,6 +10,7 @@ import typer
 
 from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, check_seed, folder_option, parameter_names
+from rotorid.terminal.completion import list_of, one_of
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def plan(
         typer.Option(
             "--for",
             metavar="NAMES",
+            autocompletion=list_of("rotorid.identification.airframe.priors:PARAMETERS"),
             help="Parameters to identify: inertia, motor_time_constant, drag, ..., separated by commas.",
         ),
     ],
@@ -44,6 +46,7 @@ def plan(
         typer.Option(
             "--autopilot",
             metavar="NAME",
+            autocompletion=one_of(("px4", "ardupilot", "crazyflie")),
             help="px4, ardupilot or crazyflie: the autopilot that flies the plan and logs it.",
         ),
     ] = "px4",
@@ -62,13 +65,17 @@ def plan(
         typer.Option(
             "--known",
             metavar="NAMES",
+            autocompletion=list_of("rotorid.identification.airframe.priors:PARAMETERS"),
             help="Parameters held fixed; mass or thrust_curve must be one of them.",
         ),
     ] = "mass",
     criterion: Annotated[
         str,
         typer.Option(
-            "--criterion", metavar="NAME", help="D: smallest ellipsoid of errors. A: smallest mean variance."
+            "--criterion",
+            metavar="NAME",
+            autocompletion=one_of(("D", "A")),
+            help="D: smallest ellipsoid of errors. A: smallest mean variance.",
         ),
     ] = "D",
     height: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rotorid.terminal.arguments import airframe_option
+from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
 
 
@@ -25,7 +26,12 @@ def simulate(
     trajectory: Annotated[
         str | None,
         typer.Option(
-            "--trajectory", "-t", metavar="NAME", help="Trajectory. Default: loop.", show_default=False
+            "--trajectory",
+            "-t",
+            metavar="NAME",
+            autocompletion=one_of("rotorid.simulation.trajectories:TRAJECTORIES"),
+            help="Trajectory. Default: loop.",
+            show_default=False,
         ),
     ] = None,
     mass_profile: Annotated[
@@ -34,6 +40,7 @@ def simulate(
             "--mass-profile",
             "-m",
             metavar="NAME",
+            autocompletion=one_of("rotorid.simulation.profiles:MASS_PROFILES"),
             help="Profile of the mass over time. Default: steps.",
             show_default=False,
         ),
@@ -50,6 +57,7 @@ def simulate(
         typer.Option(
             "--sensors",
             metavar="NAME",
+            autocompletion=one_of("rotorid.simulation.free_flight.instruments:INSTRUMENTS"),
             help="Sensor model with --airframe: clean, px4, crazyflie or rough. Default: px4.",
             show_default=False,
         ),

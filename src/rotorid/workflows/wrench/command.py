@@ -25,6 +25,7 @@ from rotorid.terminal.arguments import (
     input_files,
     mass_and_std,
 )
+from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def wrench(
         typer.Option(
             "--observer",
             metavar="NAME",
+            autocompletion=one_of(FLIGHT_OBSERVERS),
             help=f"{help_text(FLIGHT_OBSERVERS)}.",
         ),
     ] = "mo",
