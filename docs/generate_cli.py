@@ -26,8 +26,9 @@ For scripts, `--json` prints the result as one JSON document, and nothing else, 
 environment variable `ROTORID_PROGRESS=json`, progress is a JSON line on stderr for each step, such as
 `{"stage": "Fitting", "done": 3, "total": 20}`; `total` is 0 where it is not known. `--open` opens the report in the browser.
 
-`rotorid --install-completion` installs completion for the shell that it is called in (bash, zsh, fish, PowerShell): commands, options,
-names of airframes, estimators and other choices, and files. `_ROTORID_COMPLETE=source_bash rotorid` prints the script instead.
+`rotorid --install-completion` installs completion for the shell that it is called in (bash, zsh, fish, PowerShell): commands,
+options, names of airframes, estimators and other choices, and files. `_ROTORID_COMPLETE=source_bash rotorid` prints the script
+instead.
 
 | exit code | meaning |
 |---|---|

@@ -107,7 +107,7 @@ RUNS: Final = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with short flights, a table, and airframes."""
     folder = tmp_path_factory.mktemp("json")
-    made = here("simulate", "--seed", 3, "--duration", 3, "-o", folder / "flight.parquet")
+    made = here("simulate", "--seed", "3", "--duration", "3", "-o", folder / "flight.parquet")
     assert made.exit_code == 0, made.output
     vehicle = load_airframe(HEXAROTOR)
     pushed = simulate_wrench_flight(vehicle, "hover-wrench", seed=1, duration=4.0, noise=LogNoise())
