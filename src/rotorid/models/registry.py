@@ -1,4 +1,7 @@
-"""The Systems of the command line, and the one place that chooses how a System is driven by what a log has of the rotors.
+"""The Systems of the command line, and the one place that chooses which of a log's signals of the rotors a command uses.
+
+A System has an order of its rotor inputs (`SystemEntry.rotor_inputs`), a fit or a prediction of flights that of `MODEL_INPUTS`.
+The first that a log has and the airframe converts to thrust is used (`usable_inputs`).
 
 To add a System to the command line, write a file with its builder and add an entry to `SYSTEMS`. The builder is called as
 `builder(airframe, rotor_input, rotors=..., known_mass=...)` and returns a `System`; it gets the rotor input where the System
@@ -10,7 +13,7 @@ Builders are imported when they are called, so that `rotorid --help` imports no 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -90,7 +93,7 @@ SYSTEMS: Final = _table(
         name="multirotor",
         builder="rotorid.models.multirotor.with_drag:multirotor",
         description="with drag, wind and motor lag",
-        rotor_inputs=("rotor_command", "thrust", "rotor_speed"),
+        rotor_inputs=("rotor_command", "thrust", "rotor_thrust", "rotor_speed"),
         takes_known_mass=True,
         takes_log=True,
     ),
@@ -121,6 +124,21 @@ ROTOR_INPUTS: Final = tuple(dict.fromkeys(name for entry in SYSTEMS.values() for
 WRENCH_SYSTEM: Final = "rigid-multirotor"
 """The System that wrench observers run over."""
 
+MODEL_INPUTS: Final = ("rotor_command", "rotor_thrust", "rotor_speed")
+"""Signals of each rotor that `rotorid identify` fits and `rotorid fly-back` predicts with. Commands are first, since a model
+that is flown answers to them; measured speeds show the noise of their sensors in the torques."""
+
+INPUTS_OF_COMMANDS: Final = MappingProxyType(
+    {
+        "track, calibrate, compare": SYSTEMS["multirotor"].rotor_inputs,
+        "wrench, learn": SYSTEMS[WRENCH_SYSTEM].rotor_inputs,
+        "identify, fly-back": MODEL_INPUTS,
+    }
+)
+"""By commands: the signals of the rotors that they use, the preferred one first."""
+
+_COLLECTIVE: Final = "thrust"  # the one rotor input that is not one of each rotor
+
 
 def check_system(name: str, table: Collection[str] = SYSTEMS) -> None:
     """Raise SettingError for a name that is not in a table."""
@@ -149,7 +167,7 @@ def system_for(
     entry = SYSTEMS[system]
     rotor_input = rotor_input_for(flight, airframe, system)
     signal = flight.signals.get(rotor_input)
-    by_rotor = signal is not None and rotor_input != "thrust"
+    by_rotor = signal is not None and rotor_input != _COLLECTIVE
     rotors = signal.values.shape[1] if signal is not None and by_rotor else None
     rate = signal.rate if signal is not None else 0.0
     # two digits: logs at one nominal rate give one System, and so one compiled estimator
@@ -161,29 +179,56 @@ def system_for(
 def rotor_input_for(flight: Flight, airframe: Airframe, system: SystemName) -> str:
     """The signal of a flight that drives a System.
 
-    It is the first of the System's rotor inputs that the flight has and the airframe can convert to thrust: commands need a
-    thrust curve; speeds need a thrust coefficient, and at least half of the commands' rate. Where the airframe can
-    convert none, it is the last that the flight has, and the System's builder says what the airframe lacks.
+    It is the first of `usable_inputs`. Where the airframe can convert none, it is the last that the flight has, and the
+    System's builder says what the airframe lacks. A System with a single rotor input is not checked, since the other
+    signals give it (`with_commanded_thrust`).
 
     Raises:
-        SignalError: where the flight has none of them. A System with a single rotor input is not checked, since commands
-            give it by the thrust curve.
+        SignalError: where the flight has none of them.
     """
     inputs = SYSTEMS[system].rotor_inputs
     if len(inputs) == 1:
         return inputs[0]
-    logged = [name for name in inputs if name in flight]
-    if not logged:
-        available = ", ".join(sorted(flight.signals))
-        raise SignalError(
-            f"{flight.source}: none of {', '.join(inputs)} in this log, one of which {system} needs (it has {available})"
-        )
-    usable = [name for name in logged if _is_convertible(name, airframe)]
-    if "rotor_speed" in usable and "rotor_command" in flight:
+    check_rotor_inputs(flight, inputs, system)
+    usable = usable_inputs(flight, airframe, inputs)
+    return usable[0] if usable else [name for name in inputs if name in flight][-1]
+
+
+def usable_inputs(flight: Flight, airframe: Airframe, inputs: Sequence[str] = MODEL_INPUTS) -> list[str]:
+    """The signals of the rotors that a flight has and an airframe can convert to thrust.
+
+    Commands need a thrust curve; speeds need a thrust coefficient and at least half of the rate of usable commands.
+
+    Args:
+        flight: the log.
+        airframe: of its vehicle.
+        inputs: names of signals, the preferred one first.
+    Returns:
+        Their names, in the order of the inputs.
+    """
+    usable = [name for name in inputs if name in flight and _is_convertible(name, airframe)]
+    if {"rotor_speed", "rotor_command"} <= set(usable):
         speeds, commands = flight["rotor_speed"], flight["rotor_command"]
         if speeds.rate < _SLOW * commands.rate:
             usable.remove("rotor_speed")
-    return usable[0] if usable else logged[-1]
+    return usable
+
+
+def check_rotor_inputs(flight: Flight, inputs: Sequence[str], needed_by: str) -> None:
+    """Raise SignalError where a flight has none of these signals of its rotors. needed_by: what needs one of them."""
+    if any(name in flight for name in inputs):
+        return
+    available = ", ".join(sorted(flight.signals)) or "nothing"
+    cut = f"; {flight.cut}: copy it again" if flight.cut else ""
+    raise SignalError(
+        f"{flight.source}: none of {', '.join(inputs)} in this log, one of which {needed_by} needs (it has {available}){cut}"
+    )
+
+
+def with_rotor_signal(flight: Flight, rotor_input: str) -> Flight:
+    """A flight with this signal as the only one of its rotors, so that nothing can use another."""
+    others = {*ROTOR_INPUTS, "control_torque"} - {rotor_input}
+    return dataclasses.replace(flight, signals={n: s for n, s in flight.signals.items() if n not in others})
 
 
 def rotor_input_on_board(airframe: Airframe, system: SystemName) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from rotorid.errors import AirframeError, SettingError
+from rotorid.errors import AirframeError, SettingError, SignalError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airframe
 from rotorid.models.joint import Joint, slope, to_coordinate, to_value
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve, with_commanded_thrust
-from rotorid.models.multirotor.with_drag import multirotor
+from rotorid.models.multirotor.with_drag import bare_multirotor, multirotor
 from rotorid.models.system import Parameter, parameter_values
 
 RNG = np.random.default_rng(0)
@@ -123,11 +123,42 @@ def test_commanded_thrust_of_a_flight():
     t = np.arange(5) * 0.1
     rotors = Signal("rotor_command", t, np.full((5, 4), 0.5), "motors")
     flight = Flight({"rotor_command": rotors}, source=Path("log"), format="simulation")
-    thrust = with_commanded_thrust(flight, ThrustCurve((0.0, 5.0)), "mine.toml")["thrust"]
+    airframe = dataclasses.replace(load_airframe("quadrotor-x"), thrust_curve=ThrustCurve((0.0, 5.0)))
+    thrust = with_commanded_thrust(flight, airframe)["thrust"]
     np.testing.assert_allclose(thrust.values, 10.0)
-    assert with_commanded_thrust(flight.with_signals(thrust), None, "mine.toml")["thrust"] is thrust
-    with pytest.raises(AirframeError, match="no \\[thrust_curve\\]"):
-        with_commanded_thrust(flight, None, "mine.toml")
+    none = dataclasses.replace(airframe, thrust_curve=None, quantities={"mass": airframe.mass})
+    assert with_commanded_thrust(flight.with_signals(thrust), none)["thrust"] is thrust
+    with pytest.raises(AirframeError, match="no \\[thrust_curve\\], and this log gives rotor commands"):
+        with_commanded_thrust(flight, none)
+
+    thrusts = Signal("rotor_thrust", t, np.tile([1.0, 2.0, 3.0, 4.0], (5, 1)), "thrusts")
+    only = dataclasses.replace(flight, signals={"rotor_thrust": thrusts})
+    np.testing.assert_allclose(with_commanded_thrust(only, none)["thrust"].values, 10.0)
+
+    speeds = Signal("rotor_speed", t, np.full((5, 4), 500.0), "speeds")
+    only = dataclasses.replace(flight, signals={"rotor_speed": speeds})
+    coefficient = Quantity((1e-5,), "N s^2")
+    known = dataclasses.replace(none, quantities={**none.quantities, "thrust_coefficient": coefficient})
+    np.testing.assert_allclose(with_commanded_thrust(only, known)["thrust"].values, 10.0)
+    with pytest.raises(AirframeError, match="no \\[thrust_coefficient\\], and this log gives rotor speeds"):
+        with_commanded_thrust(only, none)
+    with pytest.raises(
+        SignalError, match="none of thrust, rotor_command, rotor_thrust, rotor_speed in this log"
+    ):
+        with_commanded_thrust(dataclasses.replace(flight, signals={}), known)
+
+
+def test_the_bare_multirotor_has_the_thrust_scale():
+    airframe = load_airframe("simulated-quad")
+    scale = Quantity((1.1,), "1")
+    scaled = dataclasses.replace(airframe, quantities={**airframe.quantities, "thrust_scale": scale})
+    x = {"attitude": jnp.array([1.0, 0.0, 0.0, 0.0]), "velocity": jnp.zeros(3), "position": jnp.zeros(3)}
+    u = {"thrust": jnp.asarray(10.0), "body_rate": jnp.zeros(3)}
+    rates = [
+        bare_multirotor(a).dynamics(x, u, {"mass": jnp.asarray(2.0)})["velocity"][2]
+        for a in (airframe, scaled)
+    ]
+    np.testing.assert_allclose(rates, [5.0 + G[2], 5.5 + G[2]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_system_as_casadi(tmp_path):
         (["mo", "--gain", "-1"], "the observer gain -1 1/s must be positive"),
         (["nemo"], "nemo needs a learned model: give --model"),
         (["nemo", "--model", "nowhere"], "cannot be read"),
-        (["ekf", "--rotor-input", "rotor_thrust"], "multirotor has no rotor input 'rotor_thrust'"),
+        (["ekf", "--rotor-input", "steam"], "multirotor has no rotor input 'steam'"),
         (
             ["ekf", "--system", "multirotor-bare", "--known-mass", "1"],
             "--known-mass applies to the system multirotor",

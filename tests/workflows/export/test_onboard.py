@@ -46,7 +46,7 @@ def test_it_hovers_with_the_inputs_that_samples_are_drawn_with(system, airframe,
 @pytest.mark.parametrize(
     ("system", "settings", "said"),
     [
-        ("multirotor", ExportSettings(rotor_input="rotor_thrust"), "has no rotor input 'rotor_thrust'"),
+        ("multirotor", ExportSettings(rotor_input="steam"), "has no rotor input 'steam'"),
         ("multirotor-bare", ExportSettings(rotor_input="rotor_command"), "choose from thrust"),
         ("rigid-multirotor", ExportSettings(known_mass=1.0), "--known-mass applies to the system multirotor"),
     ],

@@ -147,7 +147,7 @@ def test_the_mass_over_time_is_a_table(found: Found) -> None:
         ),
         (("--known", "thrust=2"), "flight.parquet", "guess.toml", "--known thrust=2: give mass or thrust"),
         ((), "flight.parquet", "bare.toml", "[[rotor]] for each of the 4 rotors"),
-        ((), "mute.parquet", "guess.toml", "no rotor_command, rotor_thrust, rotor_speed in this log"),
+        ((), "mute.parquet", "guess.toml", "none of rotor_command, rotor_thrust, rotor_speed in this log"),
         ((), "broken.parquet", "guess.toml", "broken.parquet"),
         ((), "none.parquet", "guess.toml", "none.parquet"),
     ],

@@ -179,7 +179,7 @@ AIRFRAME = 'name = "mine"\n[mass]\nvalue = {value}\nunit = "{unit}"\n'
         (["flight.parquet", "-a", "simulated-quad", "--truth", "no.csv"], "no.csv: there is no such file"),
         (
             ["ground.csv", "-a", "simulated-quad"],
-            "ground.csv: none of rotor_command, thrust, rotor_speed in this log",
+            "ground.csv: none of rotor_command, thrust, rotor_thrust, rotor_speed in this log",
         ),
     ],
     ids=lambda x: x if isinstance(x, str) else "",

@@ -29,10 +29,11 @@ MASS = Parameter("mass", 1.0, std=DEFAULT_MASS_STD, unit="kg", bounds=(0.0, math
 class BareMultirotor(System):
     """Attitude, position and velocity driven by thrust (N, along body z) and body rate (rad/s, FLU).
 
-    mass: prior of the tracked mass, kg.
+    mass: prior of the tracked mass, kg. thrust_scale: true thrust over the given one.
     """
 
     mass: Parameter = MASS
+    thrust_scale: float = 1.0
 
     states = Space.of(
         attitude=Rotation(noise=0.003, std=0.3),
@@ -51,7 +52,8 @@ class BareMultirotor(System):
         return (self.mass,)
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        thrust = jnp.stack([jnp.zeros_like(u["thrust"]), jnp.zeros_like(u["thrust"]), u["thrust"]])
+        scaled = u["thrust"] if self.thrust_scale == 1.0 else self.thrust_scale * u["thrust"]
+        thrust = jnp.stack([jnp.zeros_like(scaled), jnp.zeros_like(scaled), scaled])
         gravity = jnp.array([0.0, 0.0, -GRAVITY])
         return {
             "attitude": u["body_rate"],

@@ -41,6 +41,7 @@ from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Rotor
 from rotorid.models.airframe.missing import missing_error
+from rotorid.models.registry import usable_inputs
 from rotorid.models.system import Values
 from rotorid.numerics.lag import lag_response, speed_lag_response
 
@@ -181,15 +182,16 @@ def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool =
     """A flight with the signal `rotor_thrust` (N), from the commanded `thrust` (N) and `control_torque` (N m, body).
 
     Args:
-        flight: the log; it is returned unchanged where it has no such commands, or has rotor signals.
+        flight: the log; it is returned unchanged where it has no such commands, or a signal of each rotor that the airframe
+            converts to thrust.
         airframe: of its vehicle.
         lagged: whether the thrusts follow the commands with the airframe's motor lag.
     Raises:
         AirframeError: where the airframe's rotors cannot give a torque about each axis.
     Source: seed 001, eqs. 1-3.
     """
-    has_rotor_signal = any(n in flight for n in ("rotor_thrust", "rotor_speed", "rotor_command"))
-    if has_rotor_signal or "thrust" not in flight or "control_torque" not in flight or not airframe.rotors:
+    lacks_commands = "thrust" not in flight or "control_torque" not in flight
+    if lacks_commands or not airframe.rotors or usable_inputs(flight, airframe):
         return flight
     G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[list(_ROWS)]
     sizes = np.linalg.svd(G, compute_uv=False)

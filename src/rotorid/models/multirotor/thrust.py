@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,11 @@ from jaxtyping import Array, Float
 
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
+from rotorid.models.registry import MODEL_INPUTS, check_rotor_inputs, usable_inputs
 from rotorid.signals.series import smooth
+
+if TYPE_CHECKING:
+    from rotorid.models.airframe.airframe import Airframe
 
 _GRID = 1001  # commands at which a curve is inverted
 
@@ -48,26 +53,49 @@ class ThrustCurve:
         return total
 
 
-def with_commanded_thrust(flight: Flight, curve: ThrustCurve | None, source: str) -> Flight:
-    """A flight with the thrust in N of its rotor commands; unchanged if it has a thrust.
+def with_commanded_thrust(flight: Flight, airframe: Airframe) -> Flight:
+    """A flight with the collective thrust in N, from what it has of each rotor; unchanged if it has a thrust.
 
-    source: of the curve, for messages. Raises AirframeError without a curve, SignalError without rotor commands.
+    Args:
+        flight: the log.
+        airframe: of its vehicle; commands need its thrust curve, speeds its thrust coefficient.
+    Raises:
+        AirframeError: the airframe lacks what the logged signal needs.
+        SignalError: the flight has no signal of its rotors, or no battery voltage that the curve needs.
     """
     if "thrust" in flight:
         return flight
-    rotors = flight["rotor_command"]
-    if curve is None:
-        raise AirframeError(
-            f"{source}: no [thrust_curve], and this log gives rotor commands; add one, or log the thrust in N"
-        )
-    voltage = None
-    if curve.voltage_exponent:
-        battery = flight["battery_voltage"]
-        index = np.clip(np.searchsorted(battery.times, rotors.times, side="right") - 1, 0, None)
-        voltage = jnp.asarray(battery.values[index, 0])
-    thrust = np.asarray(curve.collective(jnp.asarray(rotors.values), voltage), dtype=float)
-    return flight.with_signals(
-        Signal("thrust", rotors.times, thrust[:, None], f"{rotors.source}, by the thrust curve of {source}")
+    check_rotor_inputs(flight, ("thrust", *MODEL_INPUTS), "the system multirotor-bare")
+    usable = usable_inputs(flight, airframe)
+    if not usable:
+        raise unconvertible(airframe, next(name for name in MODEL_INPUTS if name in flight))
+    rotors, curve = flight[usable[0]], airframe.thrust_curve
+    if rotors.name == "rotor_thrust":
+        thrust, by = rotors.values.sum(axis=1), "summed"
+    elif rotors.name == "rotor_speed":
+        thrust = airframe.number("thrust_coefficient") * np.sum(rotors.values**2, axis=1)
+        by = f"by the thrust coefficient of {airframe.source}"
+    else:
+        assert curve is not None
+        voltage = None
+        if curve.voltage_exponent:
+            battery = flight["battery_voltage"]
+            index = np.clip(np.searchsorted(battery.times, rotors.times, side="right") - 1, 0, None)
+            voltage = jnp.asarray(battery.values[index, 0])
+        thrust = np.asarray(curve.collective(jnp.asarray(rotors.values), voltage), dtype=float)
+        by = f"by the thrust curve of {airframe.source}"
+    return flight.with_signals(Signal("thrust", rotors.times, thrust[:, None], f"{rotors.source}, {by}"))
+
+
+def unconvertible(airframe: Airframe, rotor_input: str) -> AirframeError:
+    """The error of an airframe that lacks what converts rotor commands, or speeds, to thrust."""
+    entry, signal = (
+        ("thrust_curve", "rotor commands")
+        if rotor_input == "rotor_command"
+        else ("thrust_coefficient", "rotor speeds")
+    )
+    return AirframeError(
+        f"{airframe.source}: no [{entry}], and this log gives {signal}; add one, or log the thrust in N"
     )
 
 

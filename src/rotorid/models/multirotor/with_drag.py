@@ -39,18 +39,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from rotorid.errors import AirframeError, SettingError
+from rotorid.errors import SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.airframe.mass import mass_std
 from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, BareMultirotor
-from rotorid.models.multirotor.thrust import ThrustCurve
+from rotorid.models.multirotor.thrust import ThrustCurve, unconvertible
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.signals.series import white_noise
 
-ThrustInput = Literal["rotor_command", "thrust", "rotor_speed"]
+ThrustInput = Literal["rotor_command", "thrust", "rotor_thrust", "rotor_speed"]
 
 SATURATED = 0.95
 """Command of a rotor from which on it may be at its limit."""
@@ -109,6 +109,8 @@ class Multirotor(System):
         rate = ("body_rate", Vector(3, "rad/s", frame="body"))
         if self.thrust_input == "thrust":
             return Space((("thrust", Scalar("N", frame="body z")), rate))
+        if self.thrust_input == "rotor_thrust":
+            return Space((("rotor_thrust", Vector(self.rotors, "N")), rate))
         if self.thrust_input == "rotor_speed":
             return Space((("rotor_speed", Vector(self.rotors, "rad/s")), rate))
         command = ("rotor_command", Vector(self.rotors, "1"))
@@ -128,6 +130,8 @@ class Multirotor(System):
         """T_c before the thrust scale, in N."""
         if self.thrust_input == "thrust":
             return u["thrust"]
+        if self.thrust_input == "rotor_thrust":
+            return jnp.sum(u["rotor_thrust"])
         if self.thrust_input == "rotor_speed":
             return self.coefficient * jnp.sum(u["rotor_speed"] ** 2)
         assert self.curve is not None
@@ -209,8 +213,8 @@ def multirotor(
 
     Args:
         airframe: of the vehicle.
-        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; "thrust", in N; or
-            "rotor_speed", in rad/s, with the airframe's thrust coefficient.
+        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; "thrust", in N;
+            "rotor_thrust", of each rotor in N; or "rotor_speed", in rad/s, with the airframe's thrust coefficient.
         rotors: number of rotors; by default that of the airframe, or 4 where it has none.
         known_mass: kg; fixes the mass, so that the thrust scale is tracked instead.
         command_period: s between the logged commands, None where unknown. The motor time constant is tracked where the commands
@@ -226,14 +230,10 @@ def multirotor(
     Source: seed 000, eqs. 44-47, extended by motor lag, drag, translational lift and wind.
     """
     count = rotors or len(airframe.rotors) or 4
-    if thrust_input == "rotor_command" and airframe.thrust_curve is None:
-        raise AirframeError(
-            f"{airframe.source}: no [thrust_curve], and this log gives rotor commands; add one, or log the thrust in N"
-        )
-    if thrust_input == "rotor_speed" and airframe.get("thrust_coefficient") is None:
-        raise AirframeError(
-            f"{airframe.source}: no [thrust_coefficient], and this log gives rotor speeds; add one"
-        )
+    if (thrust_input == "rotor_command" and airframe.thrust_curve is None) or (
+        thrust_input == "rotor_speed" and airframe.get("thrust_coefficient") is None
+    ):
+        raise unconvertible(airframe, thrust_input)
     if known_mass is not None and known_mass <= 0:
         raise SettingError(f"the known mass {known_mass:g} kg must be positive")
     nominal = airframe.mass.number if known_mass is None else known_mass
@@ -343,13 +343,14 @@ def bare_multirotor(airframe: Airframe) -> BareMultirotor:
     """Make the multirotor of seed 000, driven by thrust (N, body z) and body rate (rad/s, FLU).
 
     Args:
-        airframe: its mass (kg) is the prior of the tracked mass.
+        airframe: its mass (kg) is the prior of the tracked mass; its thrust scale multiplies the thrust.
     Returns:
         The System.
     Source: seed 000, eqs. 44-47.
     """
     mass = airframe.mass.number
-    return BareMultirotor(mass=MASS.with_prior(mass, mass_std(airframe), MASS_DRIFT * mass))
+    prior = MASS.with_prior(mass, mass_std(airframe), MASS_DRIFT * mass)
+    return BareMultirotor(prior, airframe.number("thrust_scale", 1.0))
 
 
 def _along_z(thrust: Float[Array, ""]) -> Float[Array, " 3"]:

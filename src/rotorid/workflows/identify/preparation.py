@@ -41,6 +41,7 @@ from rotorid.models.multirotor.logged_body import LoggedBody
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.multirotor.thrust import averaged_commands
 from rotorid.models.multirotor.with_drag import SATURATED
+from rotorid.models.registry import MODEL_INPUTS, check_rotor_inputs, usable_inputs, with_rotor_signal
 from rotorid.signals.airborne import airborne_intervals, no_flight_message
 from rotorid.signals.command_rate import other_commands
 from rotorid.signals.force_frame import with_body_force
@@ -120,10 +121,11 @@ class PreparedFlight:
     """One flight, and what an identification needs of it.
 
     flight: the log, its specific force in the body frame. commanded: the same with the thrust of each rotor where it has only
-    the controller's thrust and torque, with rotor commands that follow a faster collective command, and with smoothed speeds
-    where these are used. airframe: the prior. parts: to be used, start and end in s. speeds: of the rotors, where a fit takes
-    torques from them. has_turned_force: whether the log has the specific force in the world frame. is_averaged: whether a fit
-    takes averages of the commanded thrusts over `AVERAGE`, since the log does not resolve the commands.
+    the controller's thrust and torque, with rotor commands that follow a faster collective command, with smoothed speeds where
+    these are used, and without signals that would be taken in place of the used one. airframe: the prior. parts: to be used,
+    start and end in s. speeds: of the rotors, where a fit takes torques from them. has_turned_force: whether the log has the
+    specific force in the world frame. is_averaged: whether a fit takes averages of the commanded thrusts over `AVERAGE`, since
+    the log does not resolve the commands.
     """
 
     flight: Flight
@@ -247,6 +249,8 @@ def prepare_flights(
         speeds = None
         if available.rotors == "rotor_speed" and available.torques_observable:
             with_commands, speeds = with_smoothed_speeds(with_commands, airframe, flight_parts)
+        if rotor_command_signal(with_commands).name != available.rotors:
+            with_commands = with_rotor_signal(with_commands, available.rotors)
         prepared.append(PreparedFlight(flight, with_commands, airframe, flight_parts, speeds, is_turned))
     is_shown, is_yaw_shown = shown_torques([p.speeds for p in prepared if p.speeds is not None])
     if available.has_pose and not is_shown:
@@ -377,21 +381,11 @@ def _available_in_all(flights: Sequence[Flight], signals: Sequence[AvailableSign
 
 def _available(flight: Flight, commanded: Flight, airframe: Airframe) -> AvailableSignals:
     """What one log has. commanded: with the thrust of each rotor."""
-    is_usable = {
-        "rotor_command": airframe.thrust_curve is not None,
-        "rotor_thrust": True,
-        "rotor_speed": airframe.get("thrust_coefficient") is not None,
-    }
-    logged = [name for name in is_usable if name in commanded]
-    usable = [name for name in logged if is_usable[name]]
-    if not logged:
-        present = ", ".join(sorted(commanded.signals)) or "nothing"
-        cut = f"; {flight.cut}: copy it again" if flight.cut else ""
-        raise SignalError(
-            f"{flight.source}: no {', '.join(is_usable)} in this log, which a model is identified from (it has {present}){cut}"
-        )
+    check_rotor_inputs(commanded, MODEL_INPUTS, "rotorid identify")
+    usable = usable_inputs(commanded, airframe)
     if not usable:
-        raise missing_error(airframe, logged[0], commanded[logged[0]].values.shape[1])
+        logged = next(name for name in MODEL_INPUTS if name in commanded)
+        raise missing_error(airframe, logged, commanded[logged].values.shape[1])
     signal = commanded[usable[0]]
     if signal.values.shape[1] != len(airframe.rotors):
         raise SignalError(

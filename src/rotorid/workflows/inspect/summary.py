@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rotorid.findings import Finding
-from rotorid.logs.flight import Signal
+from rotorid.logs.flight import Flight, Signal
+from rotorid.models.registry import INPUTS_OF_COMMANDS, ROTOR_INPUTS
 from rotorid.results.text import Verdict
 from rotorid.signals.inspection.checks.clock import signal_gaps
 from rotorid.signals.inspection.identifiability import Identifiability
@@ -34,9 +35,22 @@ def summary(inspection: Inspection) -> dict[str, Any]:
         "airborne": _rounded(inspection.flying),
         "verdict": _verdict(inspection_verdict(inspection)),
         "signals": [summarise_signal(signal) for signal in flight.signals.values()],
+        "rotor_signals": rotor_signals_text(flight),
         "findings": [_finding(finding) for finding in inspection.findings],
         "identifiability": [_identifiability(result) for result in inspection.identifiability],
     }
+
+
+def rotor_signals_text(flight: Flight) -> str:
+    """Which command uses which signal of the rotors, of a log with several; empty for other logs."""
+    if sum(name in flight for name in ROTOR_INPUTS) < 2:
+        return ""
+    uses = [
+        f"{commands}: {', else '.join(name for name in inputs if name in flight)}"
+        for commands, inputs in INPUTS_OF_COMMANDS.items()
+    ]
+    needs = "rotor_command needs a thrust curve in the airframe, rotor_speed a thrust coefficient"
+    return f"{'; '.join(uses)} ({needs})"
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

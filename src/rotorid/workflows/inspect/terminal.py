@@ -8,6 +8,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.signals.inspection.checks.clock import signal_gaps
 from rotorid.signals.inspection.identifiability import Identifiability, Verdict
 from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.summary import rotor_signals_text
 from rotorid.workflows.inspect.text import (
     check_name,
     finding_text,
@@ -89,6 +90,8 @@ def _print_signals(inspection: Inspection, console: Console) -> None:
         ]
         table.add_row(*row, *([escape(signal.source)] if wide else []))
     console.print(table)
+    if text := rotor_signals_text(inspection.flight):
+        console.print(f"Rotor signals used by {escape(text)}")
 
 
 def _print_findings(findings: list[Finding], console: Console) -> None:

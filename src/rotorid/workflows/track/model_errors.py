@@ -41,8 +41,9 @@ from scipy.spatial.transform import Rotation
 
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
+from rotorid.models.registry import SYSTEMS
 from rotorid.models.system import GRAVITY
 from rotorid.signals.series import Intervals, interpolate_linear, smooth
 from rotorid.workflows.track.plausibility import (
@@ -52,7 +53,8 @@ from rotorid.workflows.track.plausibility import (
     is_linear,
     lagged,
     parts_of,
-    rotor_thrusts,
+    thrust_lag,
+    tracked_thrusts,
 )
 
 if TYPE_CHECKING:
@@ -168,7 +170,7 @@ def model_errors(
         known_mass: kg, where the thrust scale is tracked.
     """
     parts = parts_of(t)
-    thrusts = flight.signals.get("thrust") or rotor_thrusts(flight, airframe)
+    thrusts = tracked_thrusts(flight, airframe)
     thrust = None
     if thrusts is not None:
         thrust = _mean_over(t, interpolate_linear(t, thrusts.times, thrusts.values).sum(axis=1), _BRIEF)
@@ -218,15 +220,11 @@ def thrust_response(flight: Flight, airframe: Airframe, parts: Intervals) -> Thr
     Returns:
         The response; None where log or airframe lack what it needs, or the flight does not excite it.
     """
-    thrusts = flight.signals.get("thrust") or rotor_thrusts(flight, airframe)
+    thrusts = tracked_thrusts(flight, airframe)
     if thrusts is None or "specific_force" not in flight:
         return None
     force = flight["specific_force"]
-    lag = (
-        0.0
-        if "rotor_command" not in flight and "rotor_speed" in flight
-        else airframe.number("motor_time_constant", MOTOR_LAG)
-    )
+    lag = thrust_lag(flight, airframe, SYSTEMS["multirotor"].rotor_inputs)
     size = max(round(max(_STRETCH, 1.0 / thrusts.rate, 1.0 / force.rate) / _STEP), 1)
     slow = max(round(_SLOW_THRUST / (size * _STEP)), 3)
     rows = [np.zeros((0, 4))]

@@ -33,6 +33,7 @@ from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of, with_commanded_thrusts
 from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.multirotor.with_drag import SATURATED
+from rotorid.models.registry import MODEL_INPUTS, SYSTEMS, usable_inputs
 from rotorid.signals.series import Intervals, hold, interpolate_linear, smooth
 
 SIGMAS: Final = 3.0
@@ -181,7 +182,7 @@ def hover_mass(flight: Flight, airframe: Airframe, parts: Intervals) -> HoverMas
         airframe: its thrust curve, or coefficient, is used.
         parts: of the flight in the air, start and end in s.
     """
-    thrusts = flight.signals.get("thrust") or rotor_thrusts(flight, airframe)
+    thrusts = tracked_thrusts(flight, airframe)
     if thrusts is None or "specific_force" not in flight or not parts:
         return None
     force, start = flight["specific_force"], parts[0][0]
@@ -268,9 +269,12 @@ def _hover_findings(flight: Flight, airframe: Airframe, parts: Intervals) -> lis
 
 def rotor_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
     """Thrust of each rotor in N without lag, by the airframe; None where log or airframe lack it."""
-    scale, curve = airframe.number("thrust_scale", 1.0), airframe.thrust_curve
-    if "rotor_command" in flight and curve is not None:
-        signal = flight["rotor_command"]
+    name = next(iter(usable_inputs(flight, airframe)), None)
+    if name is None:
+        return None
+    signal, scale, curve = flight[name], airframe.number("thrust_scale", 1.0), airframe.thrust_curve
+    if name == "rotor_command":
+        assert curve is not None
         c = np.clip((signal.values - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
         thrust = scale * np.polynomial.Polynomial(curve.coefficients)(c)
         if curve.voltage_exponent:
@@ -279,14 +283,27 @@ def rotor_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
             battery = flight["battery_voltage"]
             voltage = hold(signal.times, battery.times, battery.values)
             thrust = thrust * (voltage / curve.voltage) ** curve.voltage_exponent
-        return dataclasses.replace(signal, name="rotor_thrust", values=thrust)
-    if "rotor_thrust" in flight:
-        return flight["rotor_thrust"]
-    if "rotor_speed" in flight and airframe.get("thrust_coefficient") is not None:
-        speed = flight["rotor_speed"]
-        thrust = scale * airframe.number("thrust_coefficient") * speed.values**2
-        return dataclasses.replace(speed, name="rotor_thrust", values=thrust)
-    return None
+    elif name == "rotor_speed":
+        thrust = scale * airframe.number("thrust_coefficient") * signal.values**2
+    else:
+        thrust = scale * signal.values
+    return dataclasses.replace(signal, name="rotor_thrust", values=thrust)
+
+
+def tracked_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
+    """Thrust in N without lag that drives a track, of each rotor or of all together; None where log or airframe lack it."""
+    inputs = SYSTEMS["multirotor"].rotor_inputs
+    if next(iter(usable_inputs(flight, airframe, inputs)), None) != "thrust":
+        return rotor_thrusts(flight, airframe)
+    thrust = flight["thrust"]
+    return dataclasses.replace(thrust, values=airframe.number("thrust_scale", 1.0) * thrust.values)
+
+
+def thrust_lag(flight: Flight, airframe: Airframe, inputs: Sequence[str]) -> float:
+    """Time constant in s with which the thrust follows the first of these signals that is usable: 0 of measured speeds."""
+    if next(iter(usable_inputs(flight, airframe, inputs)), None) == "rotor_speed":
+        return 0.0
+    return airframe.number("motor_time_constant", MOTOR_LAG)
 
 
 def _torque_rows(
@@ -299,7 +316,7 @@ def _torque_rows(
     rate, J = flight["body_rate"], np.array(airframe.quantities["inertia"].value)
     width = max(_STRETCH, 2.0 / thrusts.rate, 2.0 / rate.rate)
     size = max(round(width / _STEP), 2)
-    lag = 0.0 if "rotor_speed" in flight else airframe.number("motor_time_constant", MOTOR_LAG)
+    lag = thrust_lag(flight, airframe, MODEL_INPUTS)
     torques, balances = [np.zeros((0, 3))], [np.zeros((0, 3))]
     for start, end in parts:
         t = start + _STEP * np.arange(int((end - start) / _STEP))

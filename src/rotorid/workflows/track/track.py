@@ -201,14 +201,14 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
 
     Args:
         flight: as read from its log; a simulated one is used whole, of others the parts in the air.
-        airframe: of its vehicle; its thrust curve converts rotor commands where the System needs the thrust.
+        airframe: of its vehicle; it converts what is logged of the rotors where the System needs the thrust.
         system: see `system_for`.
     Raises:
         LogError, AirframeError, ExcitationError: the flight or the airframe lacks what the System needs.
     """
     flight, is_turned = with_body_force(with_reconstructed_commands(flight))
     if "thrust" in system.inputs:
-        flight = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
+        flight = with_commanded_thrust(flight, airframe)
     samples = prepare_samples(flight, system, whole=flight.format == "simulation")
     truth, t = {}, np.asarray(samples.t)
     if (wind := truth_at(flight, "true_wind", t)) is not None:
@@ -273,7 +273,7 @@ def flight_motion(flight: Flight, airframe: Airframe, start: float, end: float) 
 def _thrust(flight: Flight, airframe: Airframe, start: float, end: float) -> Curve | None:
     """Commanded collective thrust in N; the mean rotor command where the airframe has no curve to convert it."""
     try:
-        converted = with_commanded_thrust(flight, airframe.thrust_curve, airframe.source)
+        converted = with_commanded_thrust(flight, airframe)
         thrust = _rows_between(converted["thrust"], start, end)
     except RotoridError:
         thrust = None
