@@ -4,6 +4,10 @@
 system = 2
 [ros]                            # bags
 definitions = "px4_msgs/msg"     # a folder of .msg files, where the bag has no definitions
+logging = "crazyflies.yaml"      # a configuration of crazyswarm or crazyswarm2, which names the variables of log blocks
+robot = "cf1"                    # the vehicle of a swarm: topics of the others are not read
+[log_blocks]                     # bags; the variables of log blocks of Crazyflies, by topic
+"/cf1/log1" = ["gyro.x", "gyro.y", "gyro.z"]
 [topics]                         # bags; a topic for each signal
 position = "/vicon/drone/odom"
 """
@@ -19,11 +23,13 @@ from rotorid.errors import LogError, LogFormatError, SignalError
 from rotorid.logs.flight import KINDS
 from rotorid.logs.tables.table import close_matches
 
-_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+_KEYS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "mavlink": ("system",),
-    "ros": ("definitions",),
+    "ros": ("definitions", "logging", "robot"),
     "topics": tuple(KINDS),
+    "log_blocks": None,
 }
+"""By table: its keys; None: any."""
 
 
 class Options:
@@ -46,6 +52,15 @@ class Options:
             raise SignalError(f"{self.path}: [{table}] {key} must be a text in quotes, not {value!r}")
         return value
 
+    def lists(self, table: str) -> dict[str, tuple[str, ...]]:
+        """The entries of a table, each a list of texts."""
+        for key, value in self.tables.get(table, {}).items():
+            if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+                raise SignalError(
+                    f'{self.path}: [{table}] "{key}" must be a list of texts in quotes, not {value!r}'
+                )
+        return {key: tuple(value) for key, value in self.tables.get(table, {}).items()}
+
 
 def read_options(path: Path, tables: tuple[str, ...]) -> Options:
     """The mapping in a file. tables: those that apply to the format of the log."""
@@ -57,13 +72,13 @@ def read_options(path: Path, tables: tuple[str, ...]) -> Options:
             names = ", ".join(f"[{t}]" for t in tables)
             raise SignalError(f"{path}: [{name}] does not apply to this log format, which takes {names}")
         if not isinstance(entry, dict):
-            raise SignalError(
-                f"{path}: [{name}] must be a table, with keys like {', '.join(_KEYS[name][:3])}"
-            )
+            like = f", with keys like {', '.join(keys[:3])}" if (keys := _KEYS[name]) else ""
+            raise SignalError(f"{path}: [{name}] must be a table{like}")
+        known = _KEYS[name]
         for key in entry:
-            if key not in _KEYS[name]:
+            if known is not None and key not in known:
                 raise SignalError(
-                    f"{path}: [{name}] has an unknown key {key!r}{close_matches(key, list(_KEYS[name]))}"
+                    f"{path}: [{name}] has an unknown key {key!r}{close_matches(key, list(known))}"
                 )
     return Options(path, content)
 

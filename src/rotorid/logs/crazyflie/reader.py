@@ -26,7 +26,7 @@ _FLYING: Final = 1 << 4
 
 
 @dataclasses.dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """Variables that hold a signal; `convert` takes them as columns."""
 
     variables: tuple[str, ...]
@@ -47,7 +47,7 @@ def read_crazyflie(file: LogFile) -> Flight:
     first = min((int(rows["_time"].min()) for rows in events.values()), default=0)
     collector = Collector(path, "crazyflie-usd", clock=first * contents.tick)
     _note_damage(collector, contents)
-    for signal, candidates in _CANDIDATES.items():
+    for signal, candidates in CANDIDATES.items():
         for candidate in candidates:
             rows = _densest(events, candidate.variables)
             if rows is not None:
@@ -108,68 +108,74 @@ def _named(group: str, names: str) -> tuple[str, ...]:
 
 _SAME: Final = _scaled(1.0)
 
-_CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
+CANDIDATES: Final[dict[str, tuple[Candidate, ...]]] = {
     "position": (
-        _Candidate(_named("stateEstimate", "x y z"), _SAME, "stateEstimate.x/y/z, m"),
-        _Candidate(_named("stateEstimateZ", "x y z"), _scaled(1e-3), "stateEstimateZ.x/y/z, mm"),
+        Candidate(_named("stateEstimate", "x y z"), _SAME, "stateEstimate.x/y/z, m"),
+        Candidate(_named("stateEstimateZ", "x y z"), _scaled(1e-3), "stateEstimateZ.x/y/z, mm"),
+        Candidate(_named("kalman", "stateX stateY stateZ"), _SAME, "kalman.stateX/Y/Z, m"),
     ),
     "velocity": (
-        _Candidate(_named("stateEstimate", "vx vy vz"), _SAME, "stateEstimate.vx/vy/vz, m/s"),
-        _Candidate(_named("stateEstimateZ", "vx vy vz"), _scaled(1e-3), "stateEstimateZ.vx/vy/vz, mm/s"),
+        Candidate(_named("stateEstimate", "vx vy vz"), _SAME, "stateEstimate.vx/vy/vz, m/s"),
+        Candidate(_named("stateEstimateZ", "vx vy vz"), _scaled(1e-3), "stateEstimateZ.vx/vy/vz, mm/s"),
     ),
     "attitude": (
-        _Candidate(_named("stateEstimate", "qw qx qy qz"), _SAME, "stateEstimate.qw/qx/qy/qz"),
-        _Candidate(_named("ctrlLee", "rpyx rpyy rpyz"), _euler((1, 1, 1), False), "ctrlLee.rpyx/y/z, rad"),
-        _Candidate(
+        Candidate(_named("stateEstimate", "qw qx qy qz"), _SAME, "stateEstimate.qw/qx/qy/qz"),
+        Candidate(_named("kalman", "q0 q1 q2 q3"), _SAME, "kalman.q0..q3"),
+        Candidate(_named("ctrlLee", "rpyx rpyy rpyz"), _euler((1, 1, 1), False), "ctrlLee.rpyx/y/z, rad"),
+        Candidate(
             _named("stateEstimate", "roll pitch yaw"),
             _euler((1, -1, 1), True),
             "stateEstimate.roll/-pitch/yaw, deg",
         ),
-        _Candidate(_named("stateEstimateZ", "quat"), _uncompressed, "stateEstimateZ.quat, compressed"),
+        Candidate(
+            _named("stabilizer", "roll pitch yaw"),
+            _euler((1, -1, 1), True),
+            "stabilizer.roll/-pitch/yaw, deg",
+        ),
+        Candidate(_named("stateEstimateZ", "quat"), _uncompressed, "stateEstimateZ.quat, compressed"),
     ),
     "body_rate": (
-        _Candidate(_named("gyro", "x y z"), _scaled(np.pi / 180.0), "gyro.x/y/z, deg/s"),
-        _Candidate(_named("ctrlLee", "omegax omegay omegaz"), _SAME, "ctrlLee.omegax/y/z, rad/s"),
-        _Candidate(
+        Candidate(_named("gyro", "x y z"), _scaled(np.pi / 180.0), "gyro.x/y/z, deg/s"),
+        Candidate(_named("ctrlLee", "omegax omegay omegaz"), _SAME, "ctrlLee.omegax/y/z, rad/s"),
+        Candidate(
             _named("stateEstimateZ", "rateRoll ratePitch rateYaw"),
             lambda values: values * np.array([1e-3, -1e-3, 1e-3]),
             "stateEstimateZ.rateRoll/-ratePitch/rateYaw, mrad/s",
         ),
     ),
     "body_rate_setpoint": (
-        _Candidate(
+        Candidate(
             _named("controller", "rollRate pitchRate yawRate"),
             lambda values: values * np.radians([1.0, -1.0, 1.0]),
             "controller.rollRate/-pitchRate/yawRate, deg/s",
         ),
-        _Candidate(_named("ctrlLee", "omegarx omegary omegarz"), _SAME, "ctrlLee.omegarx/y/z, rad/s"),
+        Candidate(_named("ctrlLee", "omegarx omegary omegarz"), _SAME, "ctrlLee.omegarx/y/z, rad/s"),
     ),
-    "specific_force": (_Candidate(_named("acc", "x y z"), _scaled(GRAVITY), "acc.x/y/z, g"),),
+    "specific_force": (Candidate(_named("acc", "x y z"), _scaled(GRAVITY), "acc.x/y/z, g"),),
     "thrust": (
-        _Candidate(("ctrlLee.thrustSi",), _SAME, "ctrlLee.thrustSi, N, as commanded"),
-        _Candidate(("ctrlLee.thrustSI",), _SAME, "ctrlLee.thrustSI, N, as commanded"),
+        Candidate(("ctrlLee.thrustSi",), _SAME, "ctrlLee.thrustSi, N, as commanded"),
+        Candidate(("ctrlLee.thrustSI",), _SAME, "ctrlLee.thrustSI, N, as commanded"),
     ),
     "control_torque": (
-        _Candidate(
+        Candidate(
             _named("ctrlLee", "torquex torquey torquez"), _SAME, "ctrlLee.torquex/y/z, N m, as commanded"
         ),
     ),
     "collective_command": (
-        _Candidate(("stabilizer.thrust",), _scaled(1 / _FULL_PWM), "stabilizer.thrust / 65535"),
-        _Candidate(("controller.cmd_thrust",), _scaled(1 / _FULL_PWM), "controller.cmd_thrust / 65535"),
+        Candidate(("stabilizer.thrust",), _scaled(1 / _FULL_PWM), "stabilizer.thrust / 65535"),
+        Candidate(("controller.cmd_thrust",), _scaled(1 / _FULL_PWM), "controller.cmd_thrust / 65535"),
     ),
-    "rotor_speed": (
-        _Candidate(_named("rpm", "m1 m2 m3 m4"), _scaled(2.0 * np.pi / 60.0), "rpm.m1..m4, rpm"),
-    ),
+    "rotor_speed": (Candidate(_named("rpm", "m1 m2 m3 m4"), _scaled(2.0 * np.pi / 60.0), "rpm.m1..m4, rpm"),),
     "rotor_command": (
-        _Candidate(_named("motor", "m1 m2 m3 m4"), _scaled(1 / _FULL_PWM), "motor.m1..m4 / 65535"),
-        _Candidate(
+        Candidate(_named("motor", "m1 m2 m3 m4"), _scaled(1 / _FULL_PWM), "motor.m1..m4 / 65535"),
+        Candidate(
             _named("pwm", "m1_pwm m2_pwm m3_pwm m4_pwm"), _scaled(1 / _FULL_PWM), "pwm.m1_pwm..m4_pwm / 65535"
         ),
     ),
     "battery_voltage": (
-        _Candidate(("pm.vbat",), _SAME, "pm.vbat, V"),
-        _Candidate(("pm.vbatMV",), _scaled(1e-3), "pm.vbatMV, mV"),
+        Candidate(("pm.vbat",), _SAME, "pm.vbat, V"),
+        Candidate(("pm.vbatMV",), _scaled(1e-3), "pm.vbatMV, mV"),
     ),
-    "airborne": (_Candidate(("supervisor.info",), _flying, "supervisor.info, bit 4"),),
+    "airborne": (Candidate(("supervisor.info",), _flying, "supervisor.info, bit 4"),),
 }
+"""Signal -> the variables that give it, the best first."""

@@ -19,8 +19,10 @@ from rotorid.errors import LogFormatError, SignalError
 from rotorid.geometry.rotation_rows import inverse, multiply
 from rotorid.logs.flight import KINDS, Flight
 from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_ned_to_enu
+from rotorid.logs.options import Options
 from rotorid.logs.reader_base import Collector, LogFile
 from rotorid.logs.ros.bag import Bag, Messages, format_of, open_bag
+from rotorid.logs.ros.log_blocks import add_log_blocks, is_log_block, vehicle_of
 from rotorid.logs.ros.px4_topics import PX4_TYPES, add_px4_topics
 from rotorid.logs.ros.topics import Topics
 
@@ -39,16 +41,30 @@ class _Source:
 def read_ros(file: LogFile) -> Flight:
     """The flight in a bag. Raises LogError or LogFormatError for one that cannot be read, SignalError for a wrong mapping."""
     path, format = file.path, format_of(file)
-    options = file.options("ros", "topics")
+    options = file.options("ros", "topics", "log_blocks")
     named = {k: options.text("topics", k) for k in KINDS} if options is not None else {}
     mapping = {k: v for k, v in named.items() if v is not None}
     folder = options.text("ros", "definitions") if options is not None else None
     definitions = None if folder is None or options is None else options.path.parent / folder
+    robot = options.text("ros", "robot") if options is not None else None
     with open_bag(file, format, definitions) as bag:
-        return _flight(bag, path, format, mapping)
+        return _flight(bag if robot is None else _of_robot(bag, robot), path, format, mapping, options)
 
 
-def _flight(bag: Bag, path: Path, format: str, mapping: dict[str, str]) -> Flight:
+def _of_robot(bag: Bag, robot: str) -> Bag:
+    """The bag without the topics of other vehicles with log blocks. Raises SignalError where it has no such vehicle."""
+    vehicles = {vehicle_of(topic) for topic, kind in bag.topics.items() if is_log_block(kind)} - {""}
+    if robot not in vehicles:
+        listed = ", ".join(sorted(vehicles)) or "none"
+        raise SignalError(
+            f"{bag.path}: no vehicle {robot!r} with log blocks in this bag, it has {listed}; correct [ros] robot"
+        )
+    others = tuple(f"{vehicle}/" for vehicle in vehicles - {robot})
+    topics = {topic: kind for topic, kind in bag.topics.items() if not topic.strip("/").startswith(others)}
+    return dataclasses.replace(bag, topics=topics)
+
+
+def _flight(bag: Bag, path: Path, format: str, mapping: dict[str, str], options: Options | None) -> Flight:
     topics = Topics(bag, path, mapping)
     collector = Collector(path, format, clock=topics.clock())
     vehicle = add_px4_topics(collector, topics)
@@ -64,7 +80,9 @@ def _flight(bag: Bag, path: Path, format: str, mapping: dict[str, str]) -> Fligh
             collector.add(signal, times, source.values(messages.content), f"{topic} {source.words}")
             if signal in collector:
                 break
-        if signal in mapping and signal not in collector:
+    vehicle = add_log_blocks(collector, topics, options) or vehicle
+    for signal in mapping:
+        if signal not in collector:
             kind = bag.topics[mapping[signal]]
             raise SignalError(f"{path}: {mapping[signal]} ({kind}) does not give {signal}")
     if bag.unknown:
@@ -169,9 +187,12 @@ def _imu_attitude(messages: Sequence[Any]) -> np.ndarray:
     return np.where(has_attitude[:, None] & (q**2).any(axis=1, keepdims=True), q, np.nan)
 
 
-def _voltage(messages: Sequence[Any]) -> np.ndarray:
-    voltage = np.array([[m.voltage] for m in messages], np.float64)
-    return np.where(voltage > 0.0, voltage, np.nan)
+def _voltage(field: str) -> Callable[[Sequence[Any]], np.ndarray]:
+    def values(messages: Sequence[Any]) -> np.ndarray:
+        voltage = np.array([[getattr(m, field)] for m in messages], np.float64)
+        return np.where(voltage > 0.0, voltage, np.nan)
+
+    return values
 
 
 def _speeds(
@@ -226,7 +247,10 @@ _SOURCES: Final[dict[str, tuple[_Source, ...]]] = {
         _Source("mav_msgs/msg/Actuators", _speeds(lambda m: m.angular_velocities), "angular_velocities"),
         _Source("actuator_msgs/msg/Actuators", _speeds(lambda m: m.velocity), "velocity"),
     ),
-    "battery_voltage": (_Source("sensor_msgs/msg/BatteryState", _voltage, "voltage"),),
+    "battery_voltage": (
+        _Source("sensor_msgs/msg/BatteryState", _voltage("voltage"), "voltage"),
+        _Source("crazyflie_interfaces/msg/Status", _voltage("battery_voltage"), "battery_voltage"),
+    ),
 }
 """Signal -> the types that give it, the best first; those of PX4 come before them."""
 
