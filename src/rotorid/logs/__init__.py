@@ -13,8 +13,9 @@ display.py      A flight as overview, plotly figure and Arrow table
 flight.py       Signals and flights
 frames.py       Conversion from the frames of autopilots to rotorid's
 options.py      Settings of a mapping for logs other than tables
+plugins.py      Log formats of other packages
 read.py         `read`, and the table of log formats
-reader_base.py  What readers share: the file that they take, and the way from decoded rows to a flight
+reader_base.py  What readers share: the file that they take, the format, and the way from decoded rows to a flight
 records.py      Records of fixed size scattered over a file, as one numpy array
 truth.py        Known truth, added to a flight for comparison with estimates
 units.py        Units of logs, each with its factor to the SI unit

@@ -1,6 +1,6 @@
 """`read`: one function for all log formats, and the table of the formats. A file is recognised by its content, not by its name.
 
-To add a format:
+Other packages add formats by entry points (see `rotorid.logs.plugins` and docs/add-log-format.md). To add a format here:
 
 1. write a file with a reader, `read_x(file: LogFile) -> Flight` (see docs/extend.md);
 2. add an entry to `FORMATS` here, before those that would recognise its files, too;
@@ -11,10 +11,8 @@ Readers are imported when they are called, so that `rotorid --help` stays quick.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -23,28 +21,8 @@ import numpy as np
 from rotorid.errors import SettingError
 from rotorid.logs.archives import is_archive, unpack
 from rotorid.logs.flight import Flight
-from rotorid.logs.reader_base import LogFile
-
-
-@dataclasses.dataclass(frozen=True)
-class LogFormat:
-    """A log format.
-
-    label: in messages and help texts. names: its values of `Flight.format`. recognise: whether a file is of this format, by
-    its first bytes. reader: "module:function", called with the `LogFile`. suffixes: file names by which `rotorid fleet` knows
-    even a damaged file of this format.
-    """
-
-    label: str
-    names: tuple[str, ...]
-    recognise: Callable[[LogFile], bool]
-    reader: str
-    suffixes: tuple[str, ...] = ()
-
-    def read(self, file: LogFile) -> Flight:
-        """The flight in a file. Raises LogError, LogFormatError or SignalError."""
-        module, _, function = self.reader.partition(":")
-        return getattr(import_module(module), function)(file)
+from rotorid.logs.plugins import plugin_formats
+from rotorid.logs.reader_base import LogFile, LogFormat
 
 
 def _starts_with(magic: bytes) -> Callable[[LogFile], bool]:
@@ -134,9 +112,14 @@ FORMATS: Final = (
 """In the order in which a file is compared with them; the last takes what is left."""
 
 
+def installed_formats() -> tuple[LogFormat, ...]:
+    """The formats of other packages, which take what none of rotorid's but CSV does."""
+    return plugin_formats({name for entry in FORMATS for name in entry.names})
+
+
 def format_list() -> str:
     """The formats, as a message names them."""
-    labels = [entry.label for entry in FORMATS]
+    labels = [entry.label for entry in (*installed_formats(), *FORMATS)]
     return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
@@ -144,8 +127,16 @@ def _is_log(file: LogFile) -> bool:
     """Whether a file of an archive is a log, by its first bytes or its name."""
     suffix = file.path.suffix.lower()
     return suffix == ".csv" or any(
-        suffix in entry.suffixes or entry.recognise(file) for entry in FORMATS[:-1]
+        suffix in entry.suffixes or entry.recognise(file) for entry in (*FORMATS[:-1], *installed_formats())
     )
+
+
+def _format_of(file: LogFile) -> LogFormat:
+    *binary, text = FORMATS
+    known = next((entry for entry in binary if entry.recognise(file)), None)
+    if known is not None:
+        return known
+    return next((entry for entry in installed_formats() if entry.recognise(file)), text)
 
 
 def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
@@ -153,8 +144,8 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
 
     Args:
         path: a PX4 ULog, an ArduPilot DataFlash .BIN, a MAVLink recording, a ROS bag, a Crazyflie micro-SD log, a blackbox
-            log of Betaflight or INAV, a flight table (CSV, Parquet, MCAP), or any other CSV or Parquet table with a mapping;
-            also compressed (.gz, .xz), or the only log in a .zip.
+            log of Betaflight or INAV, a flight table (CSV, Parquet, MCAP), any other CSV or Parquet table with a mapping, or
+            a log of a format that an installed package adds; also compressed (.gz, .xz), or the only log in a .zip.
         mapping: a TOML file that describes the columns of any other table (see `rotorid.logs.tables.mapped`), or chooses the
             vehicle of a recording or the topics of a bag (see `rotorid.logs.options`).
     Returns:
@@ -172,7 +163,7 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
     file = LogFile(path, None if mapping is None else Path(mapping))
     if is_archive(file.head):
         file = unpack(file, _is_log)
-    log_format = next(entry for entry in FORMATS if entry.recognise(file))
+    log_format = _format_of(file)
     with np.errstate(
         invalid="ignore", over="ignore"
     ):  # values that are not finite are left out later, with a note

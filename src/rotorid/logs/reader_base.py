@@ -1,15 +1,17 @@
-"""What the readers of all formats share: the file that a reader takes, and the way from decoded rows to a flight.
+"""What the readers of all formats share: the file that a reader takes, the format, and the way from decoded rows to a flight.
 
-`LogFile` has the path, the first bytes, the content and the mapping of a log. `Collector` makes a flight of decoded signals; it
-cleans them and adds a note on all rows that it leaves out.
+`LogFile` has the path, the first bytes, the content and the mapping of a log. `LogFormat` recognises files of one format.
+`Collector` makes a flight of decoded signals; it cleans them and adds a note on all rows that it leaves out.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -71,6 +73,29 @@ class LogFile:
         """Raise LogFormatError if a mapping was given."""
         if self.mapping is not None:
             raise LogFormatError(f"{self.path}: a log that needs no mapping; leave the mapping out")
+
+
+@dataclasses.dataclass(frozen=True)
+class LogFormat:
+    """A log format.
+
+    label: in messages and help texts. names: its values of `Flight.format`. recognise: whether a file is of this format, by
+    its first bytes (`LogFile.head`). reader: called with the `LogFile`; or "module:function", which is imported when it is
+    called. suffixes: endings of file names, in small letters, by which `rotorid fleet` knows even a damaged file.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    recognise: Callable[[LogFile], bool]
+    reader: str | Callable[[LogFile], Flight]
+    suffixes: tuple[str, ...] = ()
+
+    def read(self, file: LogFile) -> Flight:
+        """The flight in a file. Raises LogError, LogFormatError or SignalError."""
+        if not isinstance(self.reader, str):
+            return self.reader(file)
+        module, _, function = self.reader.partition(":")
+        return getattr(import_module(module), function)(file)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 from rotorid.errors import LogError, LogFormatError, OutputError
 from rotorid.logs.archives import ARCHIVES, is_archive, packed_files
 from rotorid.logs.flight import split_column
-from rotorid.logs.read import FORMATS, is_tlog
-from rotorid.logs.reader_base import HEAD
+from rotorid.logs.read import FORMATS, installed_formats, is_tlog
+from rotorid.logs.reader_base import HEAD, LogFile
 from rotorid.logs.tables.cells import read_header
 from rotorid.logs.write import write_whole
 from rotorid.results.files import REPORT, SUMMARY
@@ -30,7 +30,6 @@ from rotorid.results.files import REPORT, SUMMARY
 PROGRESS: Final = "progress.jsonl"
 """File of the records, in the folder of the results."""
 
-_SUFFIXES: Final = frozenset(suffix for entry in FORMATS for suffix in entry.suffixes)
 _FIRST_BYTES: Final = (b"ULog", b"#ROSBAG V2.0", b"\x89MCAP", b"PAR1", b"H Product:Blackbox")
 _TRUTH_COLUMNS: Final = frozenset(("t_log_s", "mass_kg"))
 _GLOB: Final = re.compile(r"[*?\[]")
@@ -115,9 +114,10 @@ def _is_bag(folder: Path) -> bool:
 
 def is_log(path: Path, is_any_csv: bool = False) -> bool:
     """Whether a file is a log, intact or damaged. is_any_csv: whether any CSV file may be a log."""
-    if path.is_dir() or path.suffix.lower() in _SUFFIXES:
+    suffixes = {suffix for entry in (*FORMATS, *installed_formats()) for suffix in entry.suffixes}
+    if path.is_dir() or path.suffix.lower() in suffixes:
         return True
-    if path.suffix.lower() in ARCHIVES and Path(path.stem).suffix.lower() in _SUFFIXES:
+    if path.suffix.lower() in ARCHIVES and Path(path.stem).suffix.lower() in suffixes:
         return True
     try:
         with path.open("rb") as file:
@@ -126,7 +126,7 @@ def is_log(path: Path, is_any_csv: bool = False) -> bool:
         return False
     if is_archive(head):
         return any(
-            Path(name).suffix.lower() in _SUFFIXES or _is_log_content(name, first, is_any_csv)
+            Path(name).suffix.lower() in suffixes or _is_log_content(name, first, is_any_csv)
             for name, first in packed_files(path)
         )
     return _is_log_content(path.name, head, is_any_csv)
@@ -137,6 +137,8 @@ def _is_log_content(name: str, head: bytes, is_any_csv: bool) -> bool:
     if head.startswith(_FIRST_BYTES) or is_tlog(head) or b"\xa3\x95\x80" in head[:4096]:
         return True
     if len(head) > 8 and head[0] == 0xBC and head[1:3] in (b"\1\0", b"\2\0"):
+        return True
+    if any(entry.recognise(LogFile(Path(name), None, head)) for entry in installed_formats()):
         return True
     if not name.lower().endswith(".csv") or b"\0" in head:
         return False
