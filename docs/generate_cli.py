@@ -24,7 +24,8 @@ their durations on stderr; `-vv`: also when each begins). Both may also come bef
 For scripts, `--json` prints the result as one JSON document, and nothing else, on stdout: the content of `summary.json` (of
 `compare`: `comparison.json`, of `dataset`: `dataset.json`) where the command writes it. Errors are one line on stderr. With the
 environment variable `ROTORID_PROGRESS=json`, progress is a JSON line on stderr for each step, such as
-`{"stage": "Fitting", "done": 3, "total": 20}`; `total` is 0 where it is not known. `--open` opens the report in the browser.
+`{"stage": "Fitting", "done": 3, "total": 20}`, repeated each second of a long step; `total` is 0 where it is not known.
+`--open` opens the report in the browser.
 
 `rotorid --install-completion` installs completion for the shell that it is called in (bash, zsh, fish, PowerShell): commands,
 options, names of airframes, estimators and other choices, and files. `_ROTORID_COMPLETE=source_bash rotorid` prints the script

@@ -23,6 +23,7 @@ from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.plant import STEP, Plant, flight_interval, plant_outputs
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS, mass_profile
 from rotorid.simulation.sensors import MEASURED, Noise, Sensors, draw_noise, state_plus
@@ -76,6 +77,7 @@ def simulate(
     duration: float = 20.0,
     sensors: Sensors = Sensors(),  # noqa: B008
     plant: Plant = Plant(),  # noqa: B008
+    progress: Progress = no_progress,
 ) -> Flight:
     """Simulate a flight and write its log.
 
@@ -86,6 +88,7 @@ def simulate(
         duration: s.
         sensors: noise, delay and dropout of the measurements.
         plant: motor lag, drag, wind and thrust limits.
+        progress: of the rows of the flight.
     Returns:
         A flight with position, velocity (world), attitude, body_rate, thrust and true_mass; specific_force
         and rotor_command if the sensors have them; true_force (of the air) if the plant has drag, and true_wind
@@ -95,13 +98,20 @@ def simulate(
     Source: seed 000, figure 4.
     """
     truth, noise = simulate_truth(
-        trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant
+        trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant, progress=progress
     )
     return to_log(truth, noise, sensors, plant, name=f"{trajectory}-{mass_profile}-{seed}")
 
 
 def simulate_truth(
-    trajectory: str, profile: str, seed: int, *, duration: float, sensors: Sensors, plant: Plant
+    trajectory: str,
+    profile: str,
+    seed: int,
+    *,
+    duration: float,
+    sensors: Sensors,
+    plant: Plant,
+    progress: Progress = no_progress,
 ) -> tuple[FlightTruth, Noise]:
     """The truth of a simulated flight, and the noise of its sensors. Arguments as of `simulate`."""
     if duration <= 0 or seed < 0:
@@ -116,7 +126,8 @@ def simulate_truth(
     stream = [seed, TRAJECTORIES.index(trajectory), MASS_PROFILES.index(profile)]
     noise = draw_noise(sensors, rows, stream)
     wind = flight_wind(plant, rows, stream)
-    return track_reference(wanted, row_masses, step_masses, noise, plant, wind), noise
+    truth = track_reference(wanted, row_masses, step_masses, noise, plant, wind, progress=progress)
+    return truth, noise
 
 
 def flight_wind(plant: Plant, rows: int, seed: list[int]) -> Float64[np.ndarray, "{rows}+1 3"]:
@@ -132,6 +143,7 @@ def track_reference(
     plant: Plant,
     wind: Float64[np.ndarray, "n+1 3"],
     controller_mass: ControllerMass | None = None,
+    progress: Progress = no_progress,
 ) -> FlightTruth:
     """Fly a reference.
 
@@ -143,6 +155,7 @@ def track_reference(
         plant: dynamics of the vehicle.
         wind: in each row and the one after, linear between rows, m/s, world.
         controller_mass: called at each control for the mass of the controller; None: the nominal mass.
+        progress: of the rows of the flight.
     """
     controller = _controller() if controller_mass is None else adaptable_controller()
     interval, plus = flight_interval(plant, STEPS), state_plus()
@@ -154,6 +167,7 @@ def track_reference(
     x = np.concatenate([target_states[0], [start_thrust] if plant.motor_time_constant > 0 else []])
     plan: Plan | None = None
     u, states, inputs, seconds, failures = target_inputs[0], [], [], [], 0
+    stage = Stage(progress, "Simulating", len(row_masses))
     for k in range(len(row_masses)):
         if k % CONTROL_EVERY == 0:
             measured = np.asarray(plus(x[:10], noise.state[k])).ravel()
@@ -177,6 +191,7 @@ def track_reference(
         inputs.append(u)
         winds = wind[k] + fraction * (wind[k + 1] - wind[k])
         x = np.asarray(interval(x, u, step_masses[k], winds.T)).ravel()
+        stage.advance()
     times = np.arange(len(row_masses)) / RATE
     return FlightTruth(
         times, np.array(states), np.array(inputs), row_masses, wind[:-1], np.array(seconds), failures

@@ -42,16 +42,9 @@ def err() -> Console:
 
 @contextmanager
 def status(text: str) -> Iterator[None]:
-    """Show what is under way while the block runs."""
-    with logged_stages(text):
-        if report := progress_lines():
-            report(text, 0, 0)
-        console = err()
-        if not console.is_terminal:
-            yield
-            return
-        with console.status(text):
-            yield
+    """Show what is under way while the block runs, and for how long."""
+    with progress_bar(text):
+        yield
 
 
 def count_items(items: Iterable[T], text: str, total: int | None = None) -> Iterator[T]:
@@ -65,7 +58,7 @@ def count_items(items: Iterable[T], text: str, total: int | None = None) -> Iter
 
 @contextmanager
 def progress_bar(text: str, total: int = 0) -> Iterator[Progress]:
-    """A line with the stage that is under way; where its steps are known, a bar with their number and the time left.
+    """A line with the stage that is under way and its time; where its steps are known, with their number and the time left.
 
     text, total: shown until the first report.
     """
@@ -80,15 +73,15 @@ def progress_bar(text: str, total: int = 0) -> Iterator[Progress]:
 
 @contextmanager
 def _shown_progress(text: str, total: int) -> Iterator[Progress]:
-    if report_line := progress_lines():
-        report_line(text, 0, total)
-        yield report_line
-        return
+    with progress_lines(text, total) as report_line:
+        if report_line:
+            yield report_line
+            return
     console = err()
     if not console.is_terminal:
         yield no_progress
         return
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     columns = (
@@ -96,14 +89,20 @@ def _shown_progress(text: str, total: int) -> Iterator[Progress]:
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
         TimeRemainingColumn(),
     )
     with Bars(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(text, total=None, count="")
+        task, latest = bars.add_task(text, total=total or None, count="", left=""), text
 
         def report(stage: str, done: int, total: int) -> None:
-            count = f"{done}/{total}" if total else ""
-            bars.update(task, description=stage, completed=done, total=total or None, count=count)
+            nonlocal latest
+            if stage != latest:
+                latest = stage
+                bars.reset(task)  # the times are of the stage
+            count, left = (f"{done}/{total}", "left:") if total else ("", "")
+            bars.update(task, description=stage, completed=done, total=total or None, count=count, left=left)
 
         yield report
 

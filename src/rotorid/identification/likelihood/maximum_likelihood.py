@@ -24,6 +24,7 @@ from rotorid.estimators.dlm import dlm_log_likelihood
 from rotorid.identification.likelihood.search import LikelihoodMaximum, LikelihoodSearch, component_names
 from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.models.system import Parameter
+from rotorid.progress import Progress, Stage, no_progress
 
 Build = Callable[[dict[str, Array]], Dlm]
 """A function from the parameters by name to a model, as the build function of R's dlm."""
@@ -133,6 +134,7 @@ def fit_dlm(
     starts: int = 8,
     seed: int = 0,
     iterations: int = 200,
+    progress: Progress = no_progress,
 ) -> DlmFit:
     """Estimate the parameters of a DLM by maximum likelihood, as R's dlmMLE. No prior is used.
 
@@ -145,6 +147,7 @@ def fit_dlm(
         starts: number of searches.
         seed: of the other starts.
         iterations: greatest number of iterations of each search.
+        progress: of the searches.
     Returns:
         The estimates with standard deviations, covariance and 95 % intervals, the directions that cannot be
         identified, and all local maxima found.
@@ -161,7 +164,10 @@ def fit_dlm(
     if not measurement_count:
         raise ExcitationError("y has no measurement: every cell is missing")
     search = LikelihoodSearch(_likelihood_of(build), parameters, jnp.asarray(rows))
-    ends = [search.maximise(z, iterations) for z in search.starts(starts, seed)]
+    stage, ends = Stage(progress, "Maximising the likelihood", starts), []
+    for z in search.starts(starts, seed):
+        ends.append(search.maximise(z, iterations))
+        stage.advance()
     maxima = sorted((f for f in ends if f is not None), key=lambda f: (-f.log_likelihood, not f.converged))
     if not maxima:
         raise ExcitationError("the likelihood is not finite at any start: give other start values")

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from rotorid.control.setpoints import Setpoint, Setpoints
 from rotorid.errors import SettingError
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.free_flight.flight import flight_structure, make_conditions
 from rotorid.simulation.free_flight.manoeuvres import REST, SLOT, Limits, Manoeuvre, stack_setpoints
 from rotorid.simulation.free_flight.plant import FlightConditions, FreeFlightTruth, simulate_truths
@@ -115,7 +116,11 @@ def largest_usage(usage: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def scale_to_limits(
-    airframe: Airframe, manoeuvres: Sequence[Manoeuvre], limits: Limits, start: tuple[float, float, float]
+    airframe: Airframe,
+    manoeuvres: Sequence[Manoeuvre],
+    limits: Limits,
+    start: tuple[float, float, float],
+    progress: Progress = no_progress,
 ) -> tuple[tuple[Manoeuvre, ...], Setpoint, FreeFlightTruth]:
     """Scale each manoeuvre to the largest size within the limits.
 
@@ -124,6 +129,7 @@ def scale_to_limits(
         manoeuvres: to be scaled. Whole rotations keep their size.
         limits: of the flight.
         start: position, m, world.
+        progress: of the passes over all manoeuvres; fewer suffice where the sizes converge.
     Returns:
         The manoeuvres that fit into the limits, their set points, and the simulated flights in their slots.
     Raises:
@@ -131,8 +137,10 @@ def scale_to_limits(
     """
     current, base = list(manoeuvres), unit_setpoints(manoeuvres)
     best: dict[int, tuple[Manoeuvre, FreeFlightTruth]] = {}
+    stage = Stage(progress, "Simulating manoeuvres", _MAX_ITERATIONS)
     for _ in range(_MAX_ITERATIONS):
         truth = simulate_along(airframe, pad_with_rest(scale_setpoints(base, current)), start)
+        stage.advance()
         usages, before = largest_usage(limit_usage(truth, limits, start)), list(current)
         for i, (manoeuvre, usage) in enumerate(zip(current, usages, strict=True)):
             if usage <= MARGIN and (i not in best or best[i][0].size <= manoeuvre.size):

@@ -105,10 +105,10 @@ def compare(
     }
     skipped: dict[Key, str] = {}
     if dataset is None:
-        with status(f"Comparing on {source.name}"):
+        with status(f"Reading {source.name}"):
             flight = _read_log(source, mapping, truth, vehicle, model)
             provenance = {"settings": settings, "inputs": input_files(source, airframe, mapping, truth)}
-            scores = list(evaluator.score_stack([flight]))
+        scores = list(count_items(evaluator.score_stack([flight]), "Comparing", len(names)))
     else:
         provenance = {"settings": {**settings, "flights": flights}, "dataset": dataset.settings}
         dataset_keys = dataset.keys()

@@ -36,7 +36,7 @@ def demo(
     from rotorid.workflows.track.command import track_and_write
     from rotorid.workflows.track.terminal import show
 
-    with status("Simulating a sprayer"):
+    with status("Starting"):
         setup_jax()
         from rotorid.logs.write import write_table
         from rotorid.models.airframe.airframe import load_airframe
@@ -47,6 +47,7 @@ def demo(
         from rotorid.workflows.track.summary import Settings
 
         check_folder(output)
+    with status("Simulating a sprayer"):
         flight = simulate_spraying(
             seed,
             plant=Plant(motor_time_constant=MOTOR_LAG, drag=DRAG),

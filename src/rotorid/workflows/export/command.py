@@ -175,7 +175,7 @@ def export(
         if flight is not None:
             with status(f"Reading {flight.name}"):
                 log = read(flight, mapping)
-        with status("Tracing, and running the golden test"):
+        with status("Tracing, compiling and running the golden test"):
             files = estimator_files(
                 target,
                 vehicle,

@@ -85,7 +85,7 @@ def fit_dlm(
 
     Writes estimates.parquet (filtered and smoothed states), summary.json and report.html.
     """
-    from rotorid.terminal.console import setup_jax, status
+    from rotorid.terminal.console import progress_bar, setup_jax, status
 
     folder = output or Path(f"{table.stem}-dlm")
     orders = _orders(arma)
@@ -101,9 +101,9 @@ def fit_dlm(
     with status(f"Reading {table.name}"):
         columns = read_columns(table, [column, *settings.regress, *([time] if time else [])], ["t"])
         inputs = [file_input("table", table)]
-    with status("Maximising the likelihood"):
+    with progress_bar("Maximising the likelihood") as progress:
         clock = columns.values.get(time or "t")
-        result = fit_column(columns.values, settings, clock, unit_of(column))
+        result = fit_column(columns.values, settings, clock, unit_of(column), progress)
     with status("Writing the report"):
         from rotorid.workflows.fit_dlm.page import dlm_page
         from rotorid.workflows.fit_dlm.summary import summarise_dlm

@@ -20,6 +20,7 @@ from rotorid.identification.likelihood.maximum_likelihood import DlmFit, fit_dlm
 from rotorid.models.dlm.model import Dlm
 from rotorid.models.dlm.terms import arma, regression, seasonal, trend
 from rotorid.models.system import Parameter
+from rotorid.progress import Progress, no_progress
 from rotorid.workflows.track.track import Quantity, Track
 
 FILTERED, SMOOTHED = "filtered", "smoothed"
@@ -93,6 +94,7 @@ def fit_column(
     settings: DlmSettings,
     t: Float[np.ndarray, " n"] | None = None,
     unit: str = "1",
+    progress: Progress = no_progress,
 ) -> DlmResult:
     """Fit a dynamic linear model to a column. Rows are one step apart, whatever their times.
 
@@ -101,6 +103,7 @@ def fit_column(
         settings: see `DlmSettings`.
         t: times of the rows; None: row numbers.
         unit: of the column.
+        progress: of the searches for the maximum.
     Raises:
         ExcitationError: the column is constant or too short, or some terms cannot be separated.
         SettingError: a regressor has an empty cell, or t does not increase.
@@ -131,7 +134,8 @@ def fit_column(
             f"column {settings.column!r} has {len(measured)} numbers; this model needs at least {least}"
         )
     _check_separable(first, y)
-    fit = fit_dlm(y, build, parameters, starts=settings.starts, seed=settings.seed)
+    fit = fit_dlm(y, build, parameters, starts=settings.starts, seed=settings.seed, progress=progress)
+    progress("Filtering and smoothing", 0, 0)
     filtered, smoothed = dlm_filter(fit.model, y), dlm_smooth(fit.model, y)
     z = np.asarray(filtered.standardised)[:, 0]
     tracks = (

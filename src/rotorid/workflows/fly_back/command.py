@@ -97,7 +97,7 @@ def fly_back(
     The model is run open loop on the logged rotor commands for 0.1, 0.5, 1 and 2 s from many starts, and compared with the
     prior and with constant velocity. The exit status is 1 where it is rejected.
     """
-    from rotorid.terminal.console import count_items, setup_jax, status
+    from rotorid.terminal.console import count_items, progress_bar, setup_jax, status
 
     if report is None and current_output().is_opened:
         raise SettingError("--open needs --report PAGE.html, the file for the report")
@@ -126,10 +126,11 @@ def fly_back(
     flights = [read(log, mapping) for log in count_items(logs, "Reading", len(logs))]
     model = named or airframe_of(None, flights[0], weighed, span)
     prior_airframe = named_prior or airframe_from_log(flights[0], (model.mass.number, mass_std(model)), span)
-    with status("Validating the model"):
-        record = validate(model, prior_airframe, flights, spans=spans, seed=seed)
+    with progress_bar("Validating the model") as progress:
+        record = validate(model, prior_airframe, flights, spans=spans, seed=seed, progress=progress)
         comparison = None
         if other is not None:
+            progress(f"Comparing with {other.name}", 0, 0)
             comparison = compare_models(model, other, flights, spans=spans, seed=seed)
     settings = {
         "command": "rotorid fly-back",

@@ -32,7 +32,8 @@ from rotorid.identification.open_loop.validation_windows import (
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.acceptance import fingerprint_of
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.airframe.validation import FlyBack
+from rotorid.models.airframe.validation import FlyBack, SignalErrors
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.force_frame import with_body_force
 from rotorid.workflows.fly_back.acceptance import (
     acceptance_reasons,
@@ -72,6 +73,7 @@ def fly_back(
     covariance: Covariance | None = None,
     horizons: Sequence[float] = HORIZONS,
     seed: int = 0,
+    progress: Progress = no_progress,
 ) -> FlyBack:
     """Validate a model on flights that it was not fitted to.
 
@@ -85,6 +87,7 @@ def fly_back(
             correlations.
         horizons: of the predictions, s, in rising order.
         seed: of the block bootstrap and of the vehicles drawn from the covariance.
+        progress: of the predictions, their comparison and the simulation.
     Returns:
         Whether the model is accepted, the reasons, and the numbers behind them.
     Raises:
@@ -92,20 +95,28 @@ def fly_back(
         ExcitationError: no flight is long enough.
         SettingError: a setting is invalid.
     """
+    progress("Preparing the validation", 0, 0)
     validation_flights, left_out = prediction_windows(model, flights, spans, masses, horizons)
     uncertainty = parameter_uncertainty(model, covariance)
     perturbed = uncertainty.perturbed()
-    errors = [flight_errors(h, short_intervals(h), model, prior, perturbed) for h in validation_flights]
+    stage, errors = Stage(progress, "Predicting held-out flight", len(validation_flights)), []
+    for held in validation_flights:
+        errors.append(flight_errors(held, short_intervals(held), model, prior, perturbed))
+        stage.advance()
     short = [f.short for f in errors]
+    progress("Fitting the growth of the errors", 0, 0)
     noise = fit_noise(short)
     variances = [noise_variances(noise, model, h) for h in validation_flights]
-    signals = []
+    signals: list[SignalErrors] = []
+    stage = Stage(progress, "Comparing the errors", len(UNITS))
     for name in UNITS:
         used = [k for k, h in enumerate(validation_flights) if name in h.signals]
         if used:
             signals.append(
                 compare_errors(name, [errors[k] for k in used], [variances[k] for k in used], seed)
             )
+        stage.advance()
+    progress("Estimating the response gains", 0, 0)
     gains = response_gains(short)
     windows = sum(len(h.starts) for h in validation_flights)
     rejection, nmpc, is_recorded = thrust_change_reasons(thrust_gain_parts(short)), None, False
@@ -121,6 +132,7 @@ def fly_back(
     )
     rejection += slow_command_reasons(rate, rotational_changes(model, prior), prior.name) if limits else []
     if not rejection:
+        progress("Simulating NMPC with the model", 0, 0)
         nmpc, is_recorded = simulate_closed_loop(model, uncertainty.samples(_DRAWS, seed), validation_flights)
         rejection = closed_loop_reasons(nmpc)
     if nmpc is None or rejection:

@@ -145,15 +145,15 @@ def lpv_and_write(
     """Build the LPV model and write the results into a folder, with progress messages. inputs: files that were read."""
     from rotorid.models.quadrotor.quadrotor import quadrotor
     from rotorid.results.files import write_folder
-    from rotorid.terminal.console import status
+    from rotorid.terminal.console import progress_bar, status
     from rotorid.workflows.lpv.lpv import build_lpv
     from rotorid.workflows.lpv.page import lpv_page
     from rotorid.workflows.lpv.parameter_ranges import read_ranges
     from rotorid.workflows.lpv.summary import lpv_files, summarise_lpv
 
-    with status("Designing the controller" if settings.control else "Building the model"):
+    with progress_bar("Building the model") as progress:
         user_ranges = None if ranges is None else read_ranges(ranges, quadrotor(airframe))
-        result = build_lpv(flights, user_ranges, airframe, settings)
+        result = build_lpv(flights, user_ranges, airframe, settings, progress)
     with status("Writing the report"):
         notes = [f"{f.source.name}: {note}" for f in flights for note in f.notes]
         summary = summarise_lpv(result, inputs, notes)

@@ -31,6 +31,7 @@ from rotorid.models.quadrotor.heading_frame import momentum_range, rotor_allocat
 from rotorid.models.quadrotor.lpv import Subsystem, quadrotor_lpv
 from rotorid.models.quadrotor.quadrotor import Quadrotor, quadrotor
 from rotorid.models.system import GRAVITY, parameter_values
+from rotorid.progress import Progress, no_progress
 from rotorid.workflows.lpv.parameter_ranges import SPECIFIC_THRUST, FlightVariables, flight_variables
 from rotorid.workflows.track.changes import settled_rows
 from rotorid.workflows.track.track import Track
@@ -107,6 +108,7 @@ def build_lpv(
     ranges: Mapping[str, tuple[float, float]] | None,
     airframe: Airframe,
     settings: LpvSettings,
+    progress: Progress = no_progress,
 ) -> LpvResult:
     """Build the LPV model of an airframe with bounds of its parameters, and design a controller.
 
@@ -118,6 +120,7 @@ def build_lpv(
         ranges: lower and upper limit by variable, SI units.
         airframe: with upright rotors and principal body axes.
         settings: see `LpvSettings`.
+        progress: of the model, its comparison and the design.
     Raises:
         SettingError: neither flights nor ranges, a needed range is missing, or no controller exists.
         AirframeError: the airframe lacks a property.
@@ -125,6 +128,7 @@ def build_lpv(
     """
     if not flights and not ranges:
         raise SettingError("no bounds: give a LOG, or --ranges FILE.toml")
+    progress("Building the model", 0, 0)
     vehicle = quadrotor(airframe)
     model = quadrotor_lpv(vehicle, settings.subsystem)
     variables = tuple(flight_variables(f, airframe, vehicle) for f in flights)
@@ -154,7 +158,9 @@ def build_lpv(
         reduction = reduce_parameters(model, np.concatenate(rho), settings.components)
     controller = None
     if settings.control:
+        progress("Designing the controller", 0, 0)
         controller = _design_controller(vehicle, all_ranges, ranges or {}, variables, settings)
+    progress("Comparing with the nonlinear model", 0, 0)
     return LpvResult(
         settings=settings,
         airframe=airframe,

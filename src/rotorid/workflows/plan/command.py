@@ -123,7 +123,7 @@ def plan(
     import math
 
     from rotorid.errors import SettingError
-    from rotorid.terminal.console import setup_jax, status
+    from rotorid.terminal.console import progress_bar, setup_jax, status
 
     if criterion.upper() not in ("D", "A"):
         raise SettingError(f"no criterion {criterion!r}; choose from D, A")
@@ -150,13 +150,16 @@ def plan(
             criterion="A" if criterion.upper() == "A" else "D",
         )
         check_seed(seed)
-    with status("Simulating and selecting manoeuvres"):
-        flight_plan = make_plan(vehicle, settings)
-    with status("Identifying the simulated flight"):
+    with progress_bar("Preparing the manoeuvres") as progress:
+        flight_plan = make_plan(vehicle, settings, progress=progress)
+    with progress_bar("Identifying the simulated flight") as progress:
         from rotorid.workflows.plan.simulated_identification import planned_flight, simulated_estimates
 
         estimates, hover_estimates = (
-            (simulated_estimates(flight_plan, seed), simulated_estimates(flight_plan, seed, hover=True))
+            (
+                simulated_estimates(flight_plan, seed, progress=progress),
+                simulated_estimates(flight_plan, seed, hover=True, progress=progress),
+            )
             if simulate
             else (None, None)
         )

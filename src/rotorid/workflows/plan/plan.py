@@ -43,6 +43,7 @@ from rotorid.identification.experiment_design.target_quantities import (
 )
 from rotorid.logs.flight import Signal
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.command_rate import Unresolved, unresolved_collective
 from rotorid.simulation.free_flight.autopilot_logs import AUTOPILOT_LOGS, log_noise
 from rotorid.simulation.free_flight.instruments import Instruments
@@ -217,13 +218,19 @@ class Plan:
         return math.exp((self.design.upper_bound - self.design.value) / (2.0 * self.quantities.target_count))
 
 
-def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeuvre] | None = None) -> Plan:
+def make_plan(
+    airframe: Airframe,
+    settings: PlanSettings,
+    among: Sequence[Manoeuvre] | None = None,
+    progress: Progress = no_progress,
+) -> Plan:
     """Design a flight.
 
     Args:
         airframe: the prior model, with all properties that its simulation needs.
         settings: see `PlanSettings`.
         among: candidate manoeuvres; None: all.
+        progress: of the simulations and predictions.
     Raises:
         AirframeError: the airframe lacks a property that the simulation needs.
         SettingError: no manoeuvre satisfies the limits, or none is resolved by the logged commands.
@@ -234,19 +241,28 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
     noise = log_noise(settings.instruments)
     limits, start = settings.limits, settings.start
     candidates = among or manoeuvres(airframe, limits, settings.command_rate / ROWS_PER_PERIOD)
-    fitted, wanted, flights = scale_to_limits(airframe, candidates, limits, start)
+    fitted, wanted, flights = scale_to_limits(airframe, candidates, limits, start, progress)
     resolved = _resolved(flights, settings.command_rate)
     fitted = tuple(fitted[i] for i in resolved)
     wanted, flights = select_flights(wanted, resolved), select_flights(flights, resolved)
-    M = np.stack(
-        [_information(vehicle, select_flights(flights, i), quantities, noise) for i in range(len(fitted))]
-    )
+    stage, informations = Stage(progress, "Predicting the information of manoeuvres", len(fitted)), []
+    for i in range(len(fitted)):
+        informations.append(_information(vehicle, select_flights(flights, i), quantities, noise))
+        stage.advance()
+    M = np.stack(informations)
     before = np.concatenate([quantities.prior_std, [std for _, std in FLIGHT_PARAMETERS.values()]])
     scaled = before[:, None] * M * before
+    progress("Selecting manoeuvres", 0, 0)
     selection = choose_manoeuvres(scaled, quantities.target_count, settings.slots, settings.criterion)
     chosen = sorted(selection.manoeuvres, key=lambda i: (_ORDER.index(fitted[i].kind), i))
     waves = select_flights(wanted, np.array(chosen))
+    progress("Simulating the flight", 0, 0)
     flown, simulation = _simulated(airframe, [fitted[i] for i in chosen], waves, settings)
+    stage = Stage(progress, "Predicting the standard deviations", 2)
+    predictions = []
+    for truth in (simulation.flight, simulation.hover):
+        predictions.append(_predicted(vehicle, truth, quantities, noise))
+        stage.advance()
     return Plan(
         airframe,
         settings,
@@ -259,8 +275,7 @@ def make_plan(airframe: Airframe, settings: PlanSettings, among: Sequence[Manoeu
             for k, (i, one) in enumerate(zip(chosen, flown, strict=True))
         ),
         simulation,
-        _predicted(vehicle, simulation.flight, quantities, noise),
-        _predicted(vehicle, simulation.hover, quantities, noise),
+        *predictions,
         selection,
         len(fitted),
     )

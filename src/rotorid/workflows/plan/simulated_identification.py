@@ -7,6 +7,7 @@ import dataclasses
 from rotorid.errors import ExcitationError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.mass import with_exact_mass
+from rotorid.progress import Progress, no_progress
 from rotorid.simulation.free_flight.flight import to_log
 from rotorid.simulation.free_flight.manoeuvre_simulation import RATE, add_batch_axis, setpoint_conditions
 from rotorid.workflows.identify.findings import parameter_of
@@ -39,8 +40,10 @@ def planned_flight(plan: Plan, seed: int = 0, *, hover: bool = False) -> Flight:
     )
 
 
-def simulated_estimates(plan: Plan, seed: int = 0, *, hover: bool = False) -> Estimates:
-    """Identify the quantities of a plan from its simulated log. Arguments: those of `planned_flight`.
+def simulated_estimates(
+    plan: Plan, seed: int = 0, *, hover: bool = False, progress: Progress = no_progress
+) -> Estimates:
+    """Identify the quantities of a plan from its simulated log. Arguments: those of `planned_flight`; progress: of the fit.
 
     Returns:
         Value and standard deviation by quantity; empty where no parameter can be identified.
@@ -50,7 +53,7 @@ def simulated_estimates(plan: Plan, seed: int = 0, *, hover: bool = False) -> Es
     # as in the prediction, a mass that is no target is exact
     airframe = plan.airframe if "mass" in free else with_exact_mass(plan.airframe)
     try:
-        fit = identify([planned_flight(plan, seed, hover=hover)], airframe, free).fit
+        fit = identify([planned_flight(plan, seed, hover=hover)], airframe, free, progress=progress).fit
     except ExcitationError:
         return {}
     return {name: (fit.values[name], fit.std[name]) for name in names if name in fit.values}

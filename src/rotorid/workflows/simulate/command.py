@@ -75,23 +75,27 @@ def simulate(
     prints the valid names.
     """
     from rotorid.errors import SettingError
-    from rotorid.terminal.console import setup_jax, status
+    from rotorid.terminal.console import progress_bar, setup_jax, status
 
     if airframe is not None and (trajectory is not None or mass_profile is not None):
         raise SettingError("--trajectory and --mass-profile cannot be combined with --airframe; remove them")
     if airframe is None and sensors is not None:
         raise SettingError("--sensors needs --airframe")
-    with status("Simulating"):
+    with status("Starting"):
         setup_jax()
-        from rotorid.logs.write import write_table
+        from rotorid.logs.write import check_ending, write_table
         from rotorid.results.files import to_json
         from rotorid.workflows.convert.summary import summarise_table
 
+        check_ending(output)
+    with progress_bar("Simulating") as progress:
         if airframe is None:
             from rotorid.simulation.flight import simulate as simulate_flight
 
             subject = f"{trajectory or 'loop'} with {mass_profile or 'steps'}"
-            flight = simulate_flight(trajectory or "loop", mass_profile or "steps", seed, duration=duration)
+            flight = simulate_flight(
+                trajectory or "loop", mass_profile or "steps", seed, duration=duration, progress=progress
+            )
         else:
             from rotorid.models.airframe.airframe import load_airframe
             from rotorid.simulation.free_flight.flight import fly
@@ -106,6 +110,7 @@ def simulate(
                 duration=duration,
                 sensors=sensors or "px4",
             )
+    with status(f"Writing {output.name}"):
         write_table(flight, output)
     text = f"{flight.duration:.0f} s of {subject}, seed {seed}: {output}"
     print_result(

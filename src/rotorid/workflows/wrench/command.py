@@ -150,11 +150,12 @@ def wrench_and_write(
     from rotorid.workflows.wrench.summary import WrenchSettings, summarise_wrench
 
     airframe = airframe if model is None else model.airframe
-    flight = with_rotors(flight, airframe)
-    system = wrench_system(flight, airframe)
-    message = ""
-    if model is not None:
-        system, message = with_residual_model(system, model, flight), model.description
+    with status("Preparing the flight"):
+        flight = with_rotors(flight, airframe)
+        system = wrench_system(flight, airframe)
+        message = ""
+        if model is not None:
+            system, message = with_residual_model(system, model, flight), model.description
     settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, message)
     with status(f"Observing the wrench: {estimator_label(observer)}"):
         stds = parameter_stds(airframe, system)
