@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,8 +88,9 @@ def test_logs_are_dropped_and_tracked(app: Served, page: Chromium, flights: Path
 def test_a_ulog_says_why_it_cannot_be_used(page: Chromium, flights: Path) -> None:
     pick(page, "sample_log_small.ulg")
     type_mass(page, "1.5")
-    wait_for(page, "document.querySelector('#airframe-state.bad')")
-    assert "is not a multirotor" in text_of(page, "#airframe-state")
+    wait_for(
+        page, "document.querySelector('#airframe-state.bad')?.textContent.includes('is not a multirotor')"
+    )
 
 
 def test_another_tab_and_a_reload_show_the_same(
@@ -112,6 +114,31 @@ def test_another_tab_and_a_reload_show_the_same(
     page.call("Page.reload")
     wait_for(page, "document.querySelectorAll('.job').length === 1")
     assert page.value(rows) == before
+
+
+def test_a_ulog_is_dropped_and_tracked(app: Served, page: Chromium, flights: Path) -> None:
+    content = base64.b64encode((flights / "px4_sih" / "default_logging.ulg").read_bytes()).decode()
+    page.value(
+        f"""(() => {{
+          const bytes = Uint8Array.from(atob({json.dumps(content)}), (c) => c.charCodeAt(0));
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File([bytes], "dropped.ulg"));
+          document.body.dispatchEvent(new DragEvent("drop", {{ bubbles: true, cancelable: true, dataTransfer }}));
+        }})()"""
+    )
+    wait_for(page, "document.querySelector('#logs').textContent.includes('dropped.ulg')")
+    pick(page, "dropped.ulg")
+    wait_for(page, "document.querySelector('#run')?.disabled === false")
+    assert "0.02 ± 0.01 m" in text_of(page, "#log").replace("\u00a0", " "), text_of(
+        page, "#log"
+    )  # torque ratio, with the default standard deviation
+    page.value("document.querySelector('input[value=track]').click()")
+    page.value("document.querySelector('input[value=ukf]:checked')?.click()")
+    page.value("document.querySelector('#run').click()")
+    wait_for(page, "document.querySelectorAll('.job[data-state=done]').length === 2")
+    job = app.state()["jobs"][-1]
+    assert (job["command"], job["state"]) == ("track", "done")
+    assert {"airframe.toml", "estimates.parquet", "report.html", "summary.json"} <= set(job["files"])
 
 
 def test_a_command_is_cancelled(app: Served, page: Chromium, flights: Path) -> None:

@@ -1,5 +1,6 @@
 "use strict";
 (() => {
+  document.documentElement.classList.toggle("embedded", self !== top);
   const specs = JSON.parse(document.getElementById("figures").textContent);
   const drawn = new Set();
   const root = getComputedStyle(document.documentElement);

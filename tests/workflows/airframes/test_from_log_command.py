@@ -60,6 +60,7 @@ def test_the_json_has_every_entry_and_what_is_missing(flights: Path) -> None:
         "name": "mass",
         "value": 1.5,
         "std": 0.0075,
+        "has_default_std": False,
         "unit": "kg",
         "source": "given",
         "origin": "given",

@@ -48,7 +48,7 @@ function airframeTable({ entries, rotors, description }) {
     h("td", {}, `${Math.max(...arms).toFixed(3)} m from the centre`), h("td.long", {}, "")) : null;
   return h("div.panel.scroll", {}, h("p.below", {}, description), h("table", {}, h("tbody", {}, span,
     entries.map((entry) => h(isWide(entry) ? "tr.wide" : "tr", {}, h("td.word", {}, label(entry.name)), h("td", {}, quantity(entry)),
-      h("td.long", {}, entry.source ?? ""))))));
+      h("td.long", {}, [entry.source, entry.has_default_std ? "default standard deviation" : ""].filter(Boolean).join("; ")))))));
 }
 
 // The form of the vehicle. onChange(form, all) is called with its values; all: for every log

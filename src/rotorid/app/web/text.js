@@ -12,10 +12,11 @@ const digits = (x) => Number(x.toPrecision(3)).toString();
 
 const list = (value) => (value === null || value === undefined ? [] : [value].flat());
 
-// "0.0153, 0.0153, 0.0255 ± 0.0099, 0.0099, 0.0153 kg m²"
+// "0.0153 ± 0.0099, 0.0153 ± 0.0099, 0.0255 ± 0.0153 kg m²"
 export function quantity({ value, std, unit }) {
-  const band = list(std).length ? ` ± ${list(std).map(digits).join(", ")}` : "";
-  return `${list(value).map(digits).join(", ")}${band}${unitText(unit)}`;
+  const stds = list(std);
+  const numbers = list(value).map((v, k) => (stds[k] === undefined ? digits(v) : `${digits(v)} ± ${digits(stds[k])}`));
+  return `${numbers.join(", ")}${unitText(unit)}`;
 }
 
 // Whether a quantity is uncertain by more than a fifth of its value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from rotorid.identification.airframe.priors import default_std, prior_value
 from rotorid.models.airframe.airframe import QUANTITIES, Airframe, airframe_toml
 
 _NEEDED: Final = ("inertia", "motor_time_constant", "torque_ratio")
@@ -25,7 +26,8 @@ def summarise_airframe(airframe: Airframe, signals: tuple[str, ...] = ()) -> dic
     Returns:
         `name`, `description`; `entries`: the quantities and the thrust curve, each with `name`, `value`, `std`, `unit`,
         `source` and `origin` ("given", "prior", or "stated": by the log or the airframe file), value and std with as many
-        numbers as the quantity has; `rotors`; `missing`: see `missing_entries`; `toml`: the airframe file.
+        numbers as the quantity has, and `has_default_std`: whether neither log nor user has said the std; `rotors`; `missing`:
+        see `missing_entries`; `toml`: the airframe file.
     """
     return {
         "name": airframe.name,
@@ -86,10 +88,12 @@ def _missing(
 
 
 def _entries(airframe: Airframe) -> list[dict[str, Any]]:
-    entries = [_entry(name, q.value, q.std, q.unit, q.source) for name, q in airframe.quantities.items()]
+    entries = [
+        _entry(airframe, name, q.value, q.std, q.unit, q.source) for name, q in airframe.quantities.items()
+    ]
     curve = airframe.thrust_curve
     if curve is not None:
-        entry = _entry("thrust_curve", curve.coefficients, curve.std or None, "N", curve.source)
+        entry = _entry(airframe, "thrust_curve", curve.coefficients, curve.std or None, "N", curve.source)
         entry["value"] = list(curve.coefficients)
         entry |= {
             "dead_zone": [curve.zero, curve.full],
@@ -102,12 +106,24 @@ def _entries(airframe: Airframe) -> list[dict[str, Any]]:
 
 
 def _entry(
-    name: str, value: tuple[float, ...], std: tuple[float, ...] | None, unit: str, source: str
+    airframe: Airframe,
+    name: str,
+    value: tuple[float, ...],
+    std: tuple[float, ...] | None,
+    unit: str,
+    source: str,
 ) -> dict[str, Any]:
+    in_effect = std
+    if std is None:
+        inertia = prior_value(airframe, "inertia") if airframe.get("inertia") else ()
+        in_effect = default_std(
+            name, value, mass=airframe.mass.number, inertia=inertia, rotors=airframe.rotors
+        )
     return {
         "name": name,
         "value": _plain(value),
-        "std": _stds(std),
+        "std": _stds(in_effect),
+        "has_default_std": std is None and in_effect is not None,
         "unit": unit,
         "source": source,
         "origin": _origin(source),
