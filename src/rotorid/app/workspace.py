@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import dataclasses
 import hashlib
+import json
 import time
-import tomllib
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Status:
 
 @dataclasses.dataclass
 class Log:
-    """A log. airframe_toml: that of the vehicle, as the command prints it. number: of the latest request for it."""
+    """A log. airframe_summary: the JSON of the command that reads it. number: of the latest request for it."""
 
     name: str
     size: int
@@ -47,7 +47,7 @@ class Log:
     inspection: Status = dataclasses.field(default_factory=Status)
     airframe: Status = dataclasses.field(default_factory=Status)
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
-    airframe_toml: str = ""
+    airframe_summary: dict[str, Any] = dataclasses.field(default_factory=dict)
     number: int = 0
 
 
@@ -201,21 +201,21 @@ class Workspace:
         log, folder = self.logs[key], self.store.log_folder(key)
         log.number += 1
         number, output = log.number, folder / "airframe.toml"
-        log.airframe, log.airframe_toml = Status("queued"), ""
+        log.airframe, log.airframe_summary = Status("queued"), {}
         self.change()
         if log.vehicle.airframe:
             kind, _, name = log.vehicle.airframe.partition(":")
-            arguments = ["airframes", str(self.store.airframe(name)) if kind == "file" else name]
+            arguments = ["airframes", str(self.store.airframe(name)) if kind == "file" else name, "--json"]
         else:
             output.unlink(missing_ok=True)
             log_file, toml = self._relative(folder / log.name), self._relative(output)
-            arguments = ["airframe", log_file, *mass_arguments(log.vehicle), "-o", toml]
+            arguments = ["airframe", log_file, *mass_arguments(log.vehicle), "-o", toml, "--json"]
         ended = await self._run_quick(arguments, log.airframe)
         if self.logs.get(key) is not log or number != log.number:
             return
         log.airframe = _status(ended, self._relative(folder))
         if ended.code == 0:
-            log.airframe_toml = ended.output if log.vehicle.airframe else output.read_text("utf-8")
+            log.airframe_summary = json.loads(ended.output)
         self.change()
 
     # jobs
@@ -374,25 +374,17 @@ def _log_state(log: Log) -> dict[str, Any]:
         "size": log.size,
         "vehicle": dataclasses.asdict(log.vehicle),
         "inspection": dataclasses.asdict(log.inspection),
-        "airframe": dataclasses.asdict(log.airframe) | _airframe_state(log.airframe_toml),
+        "airframe": dataclasses.asdict(log.airframe) | _airframe_state(log.airframe_summary),
         **log.about,
     }
 
 
-def _airframe_state(text: str) -> dict[str, Any]:
-    """Entries of an airframe, one for each table, and its rotors."""
-    if not text:
-        return {"entries": [], "rotors": [], "description": ""}
-    content = tomllib.loads(text)
-    entries = [
-        {"name": name, **{key: table.get(key) for key in ("value", "std", "unit", "source")}}
-        for name, table in content.items()
-        if isinstance(table, dict) and "value" in table
-    ]
+def _airframe_state(summary: dict[str, Any]) -> dict[str, Any]:
+    """Entries of an airframe, and the positions of its rotors."""
     return {
-        "entries": entries,
-        "rotors": [rotor["position"] for rotor in content.get("rotor", []) if "position" in rotor],
-        "description": content.get("description", ""),
+        "entries": summary.get("entries", []),
+        "rotors": [rotor["position"] for rotor in summary.get("rotors", [])],
+        "description": summary.get("description", ""),
     }
 
 
