@@ -2,6 +2,7 @@
 
 fitting/             maximum a posteriori estimation of any System by multiple shooting
 airframe/            estimation of an airframe's parameters from flights
+rotor_geometry/      places and directions of rotors that the motion contradicts, and those that fit
 grey_box/            estimation of any System's parameters; flights without contact
 linear/              subspace and prediction-error identification of linear models
 likelihood/          maximum likelihood of dynamic linear models

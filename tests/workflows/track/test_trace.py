@@ -16,7 +16,7 @@ import rotorid
 from rotorid.cli import app
 
 SOURCE = Path(rotorid.__file__).parent
-MOST_FILES = 56
+MOST_FILES = 64
 ONCE = (
     "signals/sampling.py:with_reconstructed_commands",
     "signals/sampling.py:sample",
@@ -25,7 +25,7 @@ ONCE = (
     "models/multirotor/thrust.py:with_commanded_thrust",
     "models/registry.py:system_for",
     "workflows/track/track.py:prepare_flight",
-    "workflows/track/track.py:flight_motion",
+    "workflows/track/motion.py:flight_motion",
     "workflows/track/changes.py:measure_change",
     "workflows/track/summary.py:summarise",
 )

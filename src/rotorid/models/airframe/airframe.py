@@ -434,7 +434,7 @@ def airframe_toml(airframe: Airframe) -> str:
     tables += [_quantity_lines(name, quantity) for name, quantity in airframe.quantities.items()]
     if airframe.thrust_curve is not None:
         tables.append(_curve_lines(airframe.thrust_curve))
-    tables += [_rotor_lines(rotor) for rotor in airframe.rotors]
+    tables += [rotor_lines(rotor) for rotor in airframe.rotors]
     if airframe.residual is not None:
         tables.append(["[residual]", 'model = "model.json"', 'weights = "weights.safetensors"'])
     if airframe.fly_back is not None:
@@ -462,7 +462,8 @@ def _curve_lines(curve: ThrustCurve) -> list[str]:
     return lines + ([f"source = {_string_text(curve.source)}"] if curve.source else [])
 
 
-def _rotor_lines(rotor: Rotor) -> list[str]:
+def rotor_lines(rotor: Rotor) -> list[str]:
+    """The lines of a rotor's table in an airframe file, the header first."""
     lines = [
         "[[rotor]]",
         f"position = {_list_text(rotor.position)}",

@@ -12,8 +12,9 @@ errors alone never contradict an airframe. The standard deviation of ln gamma co
 thrust, and 0.1 for what this model leaves out.
 
 In hover, the thrust of the commands over the specific force is a mass, which must be the airframe's within both
-uncertainties. A log cannot show motion above half the rate of its commands; the share of the body rate's power there,
-above its white noise, tells whether there is some.
+uncertainties. The direction in which each rotor rotates the vehicle must be that of its place (see
+`rotorid.identification.rotor_geometry`). A log cannot show motion above half the rate of its commands; the share of the body
+rate's power there, above its white noise, tells whether there is some.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from jaxtyping import Float
 
 from rotorid.errors import AirframeError
 from rotorid.findings import Finding, Severity
+from rotorid.identification.rotor_geometry.conflict import flight_conflict
+from rotorid.identification.rotor_geometry.text import cause_text, remedy_text
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.airframe.mass import mass_relative_std
@@ -113,6 +116,8 @@ def plausibility_findings(
     parts, findings = parts_of(t), []
     if (command := flight.signals.get("rotor_command")) is not None:
         findings += _rotor_count(command, airframe)
+    if not findings:
+        findings += _geometry_findings(flight, airframe, parts)
     if not findings:
         gain = rotation_gain(flight, airframe, parts)
         if gain is not None and gain.sigmas > SIGMAS:
@@ -235,6 +240,21 @@ def _rotor_count(command: Signal, airframe: Airframe) -> list[Finding]:
         return []
     values = {"logged": logged, "expected": expected, "airframe": airframe.name}
     return [Finding("rotor_count", Severity.ERROR, values, ("rotor_command",))]
+
+
+def _geometry_findings(flight: Flight, airframe: Airframe, parts: Intervals) -> list[Finding]:
+    """A warning where the motion contradicts places or directions of the rotors, which the mass does not depend on."""
+    conflict = flight_conflict(flight, airframe, parts)
+    if conflict is None:
+        return []
+    values = {
+        "airframe": airframe.name,
+        "cause": cause_text(conflict),
+        "remedy": remedy_text(conflict),
+        "order": conflict.order,
+        "frame": conflict.frame,
+    }
+    return [Finding("rotor_geometry", Severity.WARNING, values, ("rotor_command", "body_rate"))]
 
 
 def hover_conflict(flight: Flight, airframe: Airframe, parts: Intervals) -> HoverConflict | None:

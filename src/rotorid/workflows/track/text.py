@@ -84,6 +84,13 @@ def _rotor_count(v: Values) -> str:
     )
 
 
+def _rotor_geometry(v: Values) -> str:
+    return (
+        f"The motion contradicts the rotors of {v['airframe']}: {v['cause']}. The mass does not depend on it, unless the "
+        f"airframe is that of another vehicle; `identify` and `wrench` do. What to do: {v['remedy']}"
+    )
+
+
 def _hover_implausible(v: Values) -> str:
     carried = plus_minus(v["carried"], v["carried_std"], "kg")
     mass = plus_minus(v["mass"], v["mass_std"], "kg")
@@ -222,6 +229,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     ),
     "rotation_implausible": _rotation_implausible,
     "rotor_count": _rotor_count,
+    "rotor_geometry": _rotor_geometry,
     "hover_implausible": _hover_implausible,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,

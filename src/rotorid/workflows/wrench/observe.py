@@ -23,6 +23,8 @@ from rotorid.estimators.ekf import EKF
 from rotorid.estimators.registry import check_observer, observer_builder
 from rotorid.estimators.run import run
 from rotorid.estimators.wrench.observers import GAIN, AccelerationObserver, MomentumObserver
+from rotorid.identification.rotor_geometry.conflict import flight_conflict
+from rotorid.identification.rotor_geometry.text import conflict_error
 from rotorid.learning.model_files import LearnedModel
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
@@ -31,6 +33,7 @@ from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.registry import WRENCH_SYSTEM, system_for
 from rotorid.results.text import label
+from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
@@ -146,9 +149,15 @@ def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
         The System.
     Raises:
         SignalError: the flight has no rotor data.
-        AirframeError: the airframe lacks a quantity that the data need, or has another number of rotors.
+        AirframeError: the airframe lacks a quantity that the data need, has another number of rotors, or has them at places or
+            with directions that the motion contradicts.
     """
-    return system_for(flight, airframe, WRENCH_SYSTEM)
+    system = system_for(flight, airframe, WRENCH_SYSTEM)
+    parts = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
+    conflict = flight_conflict(flight, airframe, parts)
+    if conflict is not None:
+        raise conflict_error(conflict, airframe, flight.source.name)
+    return system
 
 
 def with_residual_model(system: RigidMultirotor, model: LearnedModel, flight: Flight) -> RigidMultirotor:

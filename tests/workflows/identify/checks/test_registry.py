@@ -12,23 +12,26 @@ import pytest
 from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.findings import Finding
+from rotorid.identification.rotor_geometry.conflict import geometry_conflict
+from rotorid.identification.rotor_geometry.lever_arms import lever_arms
+from rotorid.identification.rotor_geometry.text import cause_text, rotors_line
+from rotorid.identification.rotor_geometry.torque_balance import TorqueBalance, torque_balance_rows
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_numbers
+from rotorid.models.airframe.from_log.make import airframe_from_log
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from rotorid.signals.series import Intervals
 from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.identify.checks.registry import run_checks
-from rotorid.workflows.identify.checks.rotor_geometry import geometry_errors, lever_arms
 from rotorid.workflows.identify.checks.thrust_loss import share_lost, thrust_loss
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.preparation import (
-    TorqueBalance,
     fit_data,
     prepare_flights,
-    torque_balance_rows,
 )
 from rotorid.workflows.identify.request import FitRequest
+from tests.models.airframe.test_from_log import px4
 
 SECONDS = 12.0
 SETPOINTS = Setpoints(
@@ -103,6 +106,7 @@ def test_a_mirrored_rotor_is_named(flight: Flight, airframe: Airframe, index, ch
     with pytest.raises(AirframeError, match=words) as error:
         identify([flight], with_rotor(airframe, index, **changes))
     assert "\n" not in str(error.value)
+    assert rotors_line(airframe.rotors) in str(error.value)
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (1, 2), (0, 2)])
@@ -111,8 +115,9 @@ def test_a_wrong_order_of_rotors_is_named(flight: Flight, airframe: Airframe, pa
     a, b = pair
     rotors[a], rotors[b] = rotors[b], rotors[a]
     wrong = dataclasses.replace(airframe, rotors=tuple(rotors))
-    with pytest.raises(AirframeError, match=f"rotors {a} and {b} are exchanged"):
+    with pytest.raises(AirframeError, match=f"rotors {a} and {b} are exchanged") as error:
         check([flight], wrong)
+    assert str(error.value).endswith(rotors_line(airframe.rotors))
 
 
 @pytest.mark.parametrize("left", [0.75, 0.5, 0.0])
@@ -246,10 +251,21 @@ def test_short_parts_of_real_flights_are_not_called_wrong_but_exchanged_rotors_a
         flight = read(flights / "crazyflie_arpl" / name)
         for start in np.arange(flight.start + 6.0, flight.end - 6.0, 6.0):
             part = prepare_flights([flight], airframe, [[(start, start + 6.0)]]).flights[0]
-            assert geometry_errors(part.torque_balance, airframe) == [], (name, start)
+            assert geometry_conflict(part.torque_balance, airframe) is None, (name, start)
     rows = prepare_flights([read(flights / "crazyflie_arpl" / "log15")], airframe).flights[0].torque_balance
     for a, b in itertools.combinations(range(4), 2):
         rotors = list(airframe.rotors)
         rotors[a], rotors[b] = rotors[b], rotors[a]
-        (error,) = geometry_errors(rows, dataclasses.replace(airframe, rotors=tuple(rotors)))
-        assert error.startswith(f"rotors {a} and {b} are exchanged")
+        conflict = geometry_conflict(rows, dataclasses.replace(airframe, rotors=tuple(rotors)))
+        assert conflict is not None
+        assert cause_text(conflict).startswith(f"rotors {a} and {b} are exchanged")
+        assert conflict.rotors == airframe.rotors
+
+
+def test_a_log_and_a_mass_take_the_place_of_an_airframe(flight: Flight) -> None:
+    logged = dataclasses.replace(flight, parameters=px4(0.2))
+    model = identify(logged, None, ("inertia",), mass=(1.0, 0.02))
+    assert model.preparation.airframe == airframe_from_log(logged, (1.0, 0.02))
+    assert model.request.known == "mass"
+    given = identify(logged, "px4-sih-quad", ("drag",), mass=1.1)
+    assert given.preparation.airframe.mass.std == pytest.approx((0.0055,))

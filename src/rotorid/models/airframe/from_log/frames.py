@@ -83,6 +83,20 @@ def ardupilot_frame(frame_class: int, frame_type: int) -> tuple[str, tuple[Frame
     return name, _rotors(text)
 
 
+def frames_of(rotors: int) -> dict[str, tuple[FrameRotor, ...]]:
+    """The frames of ArduPilot with this number of rotors, by name ("QUAD/X"), in the order of its motor numbers."""
+    frames = {name: _rotors(text) for name, text in _ARDUPILOT.items()}
+    return {name: frame for name, frame in frames.items() if len(frame) == rotors}
+
+
+def frame_parameters(name: str) -> dict[str, int]:
+    """FRAME_CLASS and FRAME_TYPE of a frame of `frames_of`; without the type where the class has one frame only."""
+    shape, _, kind = name.partition("/")
+    numbers = {"FRAME_CLASS": next(n for n, text in CLASSES.items() if text == shape)}
+    number = next((n for n, text in TYPES.items() if text == kind), None)
+    return numbers if number is None else numbers | {"FRAME_TYPE": number}
+
+
 def px4_frame(rotors: int, orientation: str) -> tuple[FrameRotor, ...]:
     """Rotors of PX4's generic frames. orientation: "x" or "+". None for another number of rotors."""
     return _rotors(_PX4.get((rotors, orientation), ""))
