@@ -8,7 +8,8 @@ import numpy as np
 
 from rotorid.estimators.base import Health
 from rotorid.logs.flight import Flight, Signal
-from rotorid.workflows.track.track import HORIZONTAL_SPEED, Curve, Innovations, Motion, Quantity, Track
+from rotorid.workflows.track.motion import HORIZONTAL_SPEED, Curve, Motion
+from rotorid.workflows.track.track import Innovations, Quantity, Track
 
 T = np.arange(0.0, 60.0, 0.02)
 

@@ -240,7 +240,7 @@ def _airframe(
     from rotorid.terminal.arguments import airframe_of, check_span
     from rotorid.terminal.console import progress_bar, status
 
-    check_span(span)
+    check_span(span, "--span")
     if name is not None:
         airframe = airframe_of(name, None, mass, span)
         return dataclasses.replace(airframe, residual=None)  # a recording has the physics only

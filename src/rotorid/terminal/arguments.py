@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,8 +13,10 @@ from rotorid.errors import SettingError
 from rotorid.estimators import registry as estimators
 from rotorid.estimators.registry import ESTIMATORS, EstimatorName
 from rotorid.models import registry as systems
+from rotorid.models.airframe.measured import WEIGHED, check_span
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
 from rotorid.terminal import completion
+from rotorid.terminal.output import current_output
 
 if TYPE_CHECKING:
     from rotorid.logs.flight import Flight
@@ -22,9 +25,6 @@ if TYPE_CHECKING:
 
 EVERY_ESTIMATOR: Final = ",".join(ESTIMATORS)
 """All estimators, as a value of the option."""
-
-WEIGHED: Final = 0.005
-"""Standard deviation of a mass from a scale, over its value."""
 
 _AIRFRAME: Final = (
     "A TOML file, or the name of an airframe that comes with rotorid (see `rotorid airframes`)."
@@ -205,7 +205,7 @@ def airframe_of(
     Args:
         name: of `--airframe`.
         flight: the log; None where it is not read yet, and a name is given.
-        mass: and its standard deviation, kg.
+        mass: and its standard deviation, kg; None without a name: asked for in a terminal.
         span: distance of opposite motors, m.
     Raises:
         AirframeError: as `load_airframe` and `airframe_from_log`.
@@ -215,19 +215,42 @@ def airframe_of(
     from rotorid.models.airframe.from_log.make import airframe_from_log
     from rotorid.models.airframe.mass import with_mass
 
-    check_span(span)
+    check_span(span, "--span")
     if name is None:
         assert flight is not None
-        return airframe_from_log(flight, mass, span)
+        return airframe_from_log(flight, mass or _asked_mass(flight), span)
     if span is not None:
         raise SettingError("--span is for an airframe by the log's parameters; leave it out with --airframe")
     return with_mass(load_airframe(name), mass)
 
 
-def check_span(span: float | None) -> None:
-    """Raise SettingError for a span that is not positive, m."""
-    if span is not None and not (math.isfinite(span) and span > 0.0):
-        raise SettingError(f"--span {span}: give a distance in m above 0")
+def _asked_mass(flight: Flight) -> tuple[float, float] | None:
+    """The mass of the vehicle of a log, asked for in a terminal; None without a terminal, or where the log needs none.
+
+    Raises:
+        AirframeError: the log is not one of a multirotor, whatever its mass.
+        SettingError: the mass is unknown.
+    """
+    from rotorid.models.airframe.from_log.make import has_mass
+    from rotorid.models.airframe.from_log.vehicle_kind import check_is_multirotor
+
+    if has_mass(flight.parameters) or current_output().is_json or not _is_terminal():
+        return None
+    check_is_multirotor(flight)
+    vehicle = f"Mass of the vehicle of {flight.source.name} as it flies, with its battery"
+    question = f"{vehicle}, kg (1.52 or 1.52+-0.01; Enter: unknown)"
+    answer = typer.prompt(question, default="", show_default=False, err=True)
+    if not answer.strip():
+        raise SettingError(
+            f"{flight.source.name}: without the mass, thrust, inertia and drag can only be identified per kg; weigh the "
+            "vehicle, or give a guess with its standard deviation, such as --mass 1.5+-0.4"
+        )
+    return mass_and_std(answer, "mass")
+
+
+def _is_terminal() -> bool:
+    """Whether somebody can answer."""
+    return sys.stdin.isatty()
 
 
 def airframe_file(airframe: Airframe) -> dict[str, bytes]:

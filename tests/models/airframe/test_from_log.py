@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.errors import AirframeError
+from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, load_airframe, parse_airframe
+from rotorid.models.airframe.argument import airframe_of_flight
 from rotorid.models.airframe.from_log import frames
 from rotorid.models.airframe.from_log.make import airframe_from_log
+from rotorid.models.airframe.measured import mass_with_std
 from rotorid.models.airframe.size_priors import arm_length_prior
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import GRAVITY
@@ -126,7 +128,12 @@ def test_speeds_give_the_thrust_coefficient() -> None:
         ({}, 1.0, 4, "no parameters that say where the rotors are; give an airframe by --airframe"),
         (ARDUPILOT, 1.0, 6, "QUAD/X is a vehicle with 4 rotors, and the log has commands of 6"),
         ({**ARDUPILOT, "FRAME_CLASS": 6.0}, 1.0, 4, "no multirotor whose rotors all thrust upwards"),
-        ({"MAV_TYPE": 1.0, "SYS_AUTOSTART": 2100.0}, 1.0, 4, "MAV_TYPE 1 is not a multirotor"),
+        ({"MAV_TYPE": 1.0, "SYS_AUTOSTART": 2100.0}, 1.0, 4, "the vehicle is a fixed wing (MAV_TYPE 1)"),
+        ({**px4(0.2), "CA_AIRFRAME": 2.0}, 1.0, 4, "the vehicle is a VTOL (CA_AIRFRAME 2)"),
+        ({**px4(0.2), "CA_AIRFRAME": 5.0}, None, 4, "the vehicle is a rover (CA_AIRFRAME 5)"),
+        ({"MAV_TYPE": 10.0, "SYS_AUTOSTART": 50000.0}, 1.0, 4, "the vehicle is a rover (MAV_TYPE 10)"),
+        ({"Q_ENABLE": 1.0, "Q_FRAME_CLASS": 1.0}, 1.0, 4, "the vehicle is a plane (it has Q_ENABLE)"),
+        ({"FRAME_CLASS": 1.0, "CRUISE_SPEED": 2.0}, 1.0, 4, "the vehicle is a rover (it has CRUISE_SPEED)"),
         (px4(0.0), 1.0, 4, "all rotors are at one place"),
     ],
 )
@@ -137,3 +144,56 @@ def test_what_a_log_does_not_know_is_one_line(
         airframe_from_log(hover(parameters, rotors=rotors), None if mass is None else (mass, 0.01))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_channels_that_do_not_move_are_not_rotors() -> None:
+    flight = hover(px4(0.2))
+    command = flight["rotor_command"]
+    values = command.values + 0.01 * np.sin(command.times)[:, None]
+    moving = flight.with_signals(dataclasses.replace(command, values=values))
+    assert airframe_from_log(moving, (1.0, 0.01)).rotors
+    values = values.copy()
+    values[:, 3] = 0.1
+    still = flight.with_signals(dataclasses.replace(command, values=values))
+    with pytest.raises(
+        AirframeError, match="those of rotor 3 never change in the air, those of the other 3 do"
+    ):
+        airframe_from_log(still, (1.0, 0.01))
+
+
+def test_a_hover_throttle_that_contradicts_the_flight_is_noted() -> None:
+    for throttle, is_noted in ((0.45, False), (0.2, True), (0.35, False)):  # 0.35 is the default
+        flight = hover({**ARDUPILOT, "MOT_THST_HOVER": throttle}, command=0.55)
+        curve = airframe_from_log(flight, (1.7, 0.01)).thrust_curve
+        assert curve is not None
+        assert ("MOT_THST_HOVER says 0.20" in curve.source) == is_noted
+        assert (
+            curve.coefficients
+            == airframe_from_log(hover(ARDUPILOT, command=0.55), (1.7, 0.01)).thrust_curve.coefficients
+        )
+
+
+@pytest.mark.parametrize(
+    ("mass", "expected"), [(1.5, (1.5, 0.0075)), ((1.5, 0.1), (1.5, 0.1)), ([2, 0], (2.0, 0.0)), (None, None)]
+)
+def test_a_mass_is_a_number_or_a_pair(mass: object, expected: tuple[float, float] | None) -> None:
+    assert mass_with_std(mass) == pytest.approx(expected)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("mass", [0.0, -1.0, math.nan, "heavy", (1.0, -0.1), (1.0, 2.0, 3.0), True])
+def test_another_mass_is_refused(mass: object) -> None:
+    with pytest.raises(SettingError, match="give a mass in kg"):
+        mass_with_std(mass)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_airframe_of_a_flight_is_made_or_gets_the_mass() -> None:
+    flight = hover(px4(0.2))
+    assert airframe_of_flight(None, flight, (1.2, 0.1)) == airframe_from_log(flight, (1.2, 0.1))
+    given = airframe_of_flight("px4-sih-quad", flight, 1.2)
+    assert (given.mass.number, given.mass.std) == (1.2, (0.006,))
+    with pytest.raises(AirframeError, match="in Python mass=KG"):
+        airframe_of_flight(None, flight)
+    with pytest.raises(SettingError, match="leave it out with an airframe"):
+        airframe_of_flight("px4-sih-quad", flight, 1.2, 0.5)
+    with pytest.raises(SettingError, match="span -1"):
+        airframe_of_flight(None, flight, 1.2, -1)

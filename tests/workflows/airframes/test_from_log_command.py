@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from rotorid.cli import app
 from rotorid.models.airframe.airframe import load_airframe, parse_airframe
+from tests.logs.make import ardupilot_hover, px4_hover
 
 
 def run(*arguments: str | Path) -> Result:
@@ -105,6 +107,52 @@ def test_a_log_that_does_not_say_is_one_line(command: str, table: Path) -> None:
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
         assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", ["airframe", "identify", "track", "wrench"])
+def test_a_terminal_is_asked_for_the_mass(
+    command: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rotorid.terminal.arguments._is_terminal", lambda: True)
+    for answer, message in (
+        ("\n", "can only be identified per kg; weigh the vehicle, or give a guess"),
+        ("heavy\n", "mass heavy: give a mass in kg"),
+        ("1.5+-0.1\n", "no parameters that say where the rotors are"),
+    ):
+        result = CliRunner().invoke(app, [command, str(table)], input=answer)
+        assert result.exit_code == 2
+        assert "Mass of the vehicle of table.csv as it flies" in result.stderr
+        assert message in " ".join(result.stderr.split())
+
+
+PLANE = (ardupilot_hover(), b"ArduCopter V4.6.3 (test)", b"ArduPlane V4.6.3 (test)\0")
+ROVER = (ardupilot_hover(), b"ArduCopter V4.6.3 (test)", b"ArduRover V4.6.3 (test)\0")
+PX4_PLANE = (px4_hover(), b"MAV_TYPE" + struct.pack("<i", 2), b"MAV_TYPE" + struct.pack("<i", 1))
+PX4_ROVER = (px4_hover(), b"MAV_TYPE" + struct.pack("<i", 2), b"MAV_TYPE" + struct.pack("<i", 10))
+
+
+@pytest.mark.parametrize("command", ["airframe", "identify", "track", "wrench"])
+@pytest.mark.parametrize(
+    ("name", "log", "words"),
+    [
+        ("plane.BIN", PLANE, "the vehicle is a plane (ArduPlane V4.6.3 (test))"),
+        ("rover.BIN", ROVER, "the vehicle is a rover (ArduRover V4.6.3 (test))"),
+        ("plane.ulg", PX4_PLANE, "the vehicle is a fixed wing (MAV_TYPE 1)"),
+        ("rover.ulg", PX4_ROVER, "the vehicle is a rover (MAV_TYPE 10)"),
+    ],
+    ids=["plane.BIN", "rover.BIN", "plane.ulg", "rover.ulg"],
+)
+def test_a_log_of_another_kind_of_vehicle_is_refused(
+    command: str, name: str, log: tuple[bytes, bytes, bytes], words: str, tmp_path: Path
+) -> None:
+    content, old, new = log
+    assert old in content
+    path = tmp_path / name
+    path.write_bytes(content.replace(old, new))
+    for arguments in ((), ("--mass", "1.5")):
+        result = run(command, path, *arguments)
+        assert result.exit_code == 2
+        assert words in " ".join(result.output.split())
 
 
 def test_a_span_is_not_for_an_airframe_with_rotors(table: Path) -> None:

@@ -14,6 +14,7 @@ from rotorid import load_airframe, read, track
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Signal
 from rotorid.logs.write import write_table
+from rotorid.models.airframe.from_log.make import airframe_from_log
 from rotorid.workflows.track.track import Track
 from tests.workflows.tracks_for_tests import T, made_track, quantity
 
@@ -98,7 +99,9 @@ for call in (
     lambda: rotorid.track(flight, "absent"),
     lambda: rotorid.identify(3, "simulated-quad"),
     lambda: rotorid.identify([flight, 3], "simulated-quad"),
-    lambda: rotorid.identify(flight, None),
+    lambda: rotorid.identify(flight, 7),
+    lambda: rotorid.identify(flight),
+    lambda: rotorid.track(flight, mass=-1.0),
 ):
     try:
         call()
@@ -123,7 +126,16 @@ def test_wrong_types_get_one_clear_line(flight_csv: Path) -> None:
         lines[4] == "SettingError logs must be Flights or paths of log files, one or a list of them, not int"
     )
     assert lines[5] == f"SettingError a log {log} int"
-    assert lines[6] == f"{airframe} NoneType"
+    assert lines[6] == f"{airframe} int"
+    assert lines[7].startswith("AirframeError flight.csv: no log knows the mass of its vehicle")
+    assert lines[8].startswith("SettingError mass -1.0: give a mass in kg")
+
+
+def test_a_log_and_a_mass_take_the_place_of_an_airframe(flights: Path) -> None:
+    log = flights / "px4_sih" / "default_logging.ulg"
+    by_log = track(log, mass=(1.0, 0.01))
+    by_hand = track(log, airframe_from_log(read(log), (1.0, 0.01)))
+    np.testing.assert_array_equal(by_log.quantities["mass"].value, by_hand.quantities["mass"].value)
 
 
 def test_three_lines_show_the_mass_of_a_log_with_its_band(flights: Path) -> None:

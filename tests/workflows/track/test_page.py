@@ -16,9 +16,9 @@ from rotorid.estimators.registry import ESTIMATORS
 from rotorid.report.charts import estimator_colour
 from rotorid.workflows.track.changes import find_jumps
 from rotorid.workflows.track.figures import main_figure, path_figure
+from rotorid.workflows.track.motion import Motion
 from rotorid.workflows.track.page import track_page
 from rotorid.workflows.track.summary import Settings, summarise
-from rotorid.workflows.track.track import Motion
 from tests.workflows.tracks_for_tests import T, made_flight, made_motion, made_track, quantity
 
 VOID = {"meta", "link", "br"}

@@ -1,8 +1,9 @@
 """Airframe files: geometry and parameters of a vehicle.
 
 airframe.py         Airframe; reading and writing its TOML file; its numbers by name
-argument.py         an airframe as an argument: an object, a path or a name
+argument.py         an airframe as an argument: an object, a path or a name, or made from a log and a mass
 mass.py             standard deviation of the mass; an airframe with another mass
+measured.py         mass and span as the user measures them
 missing.py          the entries that an airframe lacks, each with a value to start from
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML

@@ -58,7 +58,7 @@ def airframe(
     weighed = mass_and_std(mass)
     if output is not None and output.suffix != ".toml":
         raise SettingError(f"{output}: an airframe file ends in .toml")
-    check_span(span)
+    check_span(span, "--span")
     if log is None:
         _write(_from_answers(weighed, span), (), output)
         return
@@ -78,7 +78,7 @@ def airframe(
         ):
             print_result(lambda: to_json(without_mass()), lambda console: None)
             return
-        vehicle = airframe_of(None, flight, weighed, span)
+    vehicle = airframe_of(None, flight, weighed, span)
     _write(vehicle, tuple(flight.signals), output)
 
 

@@ -103,7 +103,7 @@ def fly_back(
         raise SettingError("--open needs --report PAGE.html, the file for the report")
     _check(output, report, seed)
     spans, weighed = _spans(between, logs), mass_and_std(mass)
-    check_span(span)
+    check_span(span, "--span")
     with status("Starting"):
         setup_jax()
         import dataclasses

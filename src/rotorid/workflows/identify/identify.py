@@ -29,8 +29,9 @@ from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flights
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.airframe.argument import to_airframe
+from rotorid.models.airframe.argument import airframe_of_flight, to_airframe
 from rotorid.models.airframe.mass import mass_relative_std
+from rotorid.models.airframe.measured import Weighed
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.progress import Progress, no_progress
@@ -50,9 +51,9 @@ from rotorid.workflows.identify.findings import (
     structure_findings,
     wind_findings,
 )
+from rotorid.workflows.identify.held_out import split
 from rotorid.workflows.identify.preparation import (
     AvailableSignals,
-    Preparation,
     fit_data,
     prepare_flights,
     time_in_air,
@@ -85,10 +86,6 @@ from rotorid.workflows.identify.rotor_speeds import (
 )
 from rotorid.workflows.learn.learn import LearnSettings
 
-HELD_OUT = 0.25
-"""Share of the time in the air that is held out for validation where no other flights are given."""
-
-_SHORTEST = 3.0  # s of a part that is held out
 _IMPOSSIBLE_DELAY = 0.01  # s, larger than any left after speeds were moved onto the clock of the body rate
 
 
@@ -128,9 +125,11 @@ class ValidatedModel(AbstractDisplay):
 
 def identify(
     flights: Sequence[Flight | str | Path] | Flight | str | Path,
-    prior: Airframe | str | Path,
+    airframe: Airframe | str | Path | None = None,
     free: Sequence[str] | None = None,
     *,
+    mass: Weighed | None = None,
+    span: float | None = None,
     known: KnownQuantity | None = None,
     spans: Sequence[Intervals] | None = None,
     progress: Progress = no_progress,
@@ -139,10 +138,13 @@ def identify(
 
     Args:
         flights: logs of one vehicle, one or several, each a Flight or the path of a log.
-        prior: the airframe as known before, with standard deviations; or its path or name, see `load_airframe`.
+        airframe: the prior, as known before, with standard deviations; or its path or name, see `load_airframe`. None: made of
+            the first log's parameters and the mass.
         free: names of the parameters to estimate; None: all that the logs allow.
-        known: which of mass and thrust is held fixed; None: the one with the smaller relative standard deviation in the
-            prior.
+        mass: as weighed, kg, alone or with its standard deviation; with an airframe, it replaces the mass there.
+        span: distance of opposite motors, m, for an airframe that is made from the log.
+        known: which of mass and thrust is held fixed; None: the mass where it is given and `free` is not, else the one with
+            the smaller relative standard deviation in the airframe.
         spans: of each flight the parts to use, start and end in s; None: all of its time in the air, less the parts with
             another mass where the mass is held fixed.
         progress: of the passes of the fit.
@@ -155,8 +157,7 @@ def identify(
         SettingError: a name in `free` is unknown, or cannot be estimated; an argument has another type.
     Source: seed 000, section 4.
     """
-    flights, prior = _inputs(flights, prior)
-    known = known_quantity(prior, free, known)
+    flights, prior, known = _inputs(flights, airframe, free, mass, span, known)
     preparation = prepare_flights(flights, prior, spans)
     request = FitRequest(
         preparation, free_parameters(preparation, free, known), known, has_given_parts=spans is not None
@@ -166,9 +167,11 @@ def identify(
 
 def identify_and_validate(
     flights: Sequence[Flight | str | Path] | Flight | str | Path,
-    prior: Airframe | str | Path,
+    airframe: Airframe | str | Path | None = None,
     free: Sequence[str] | None = None,
     *,
+    mass: Weighed | None = None,
+    span: float | None = None,
     known: KnownQuantity | None = None,
     held_out: Sequence[Flight] | None = None,
     is_validated: bool = True,
@@ -179,7 +182,7 @@ def identify_and_validate(
     """Identify the airframe of one vehicle, and validate it on flights or parts of flights that were held out.
 
     Args:
-        flights, prior, free, known, progress: as of `identify`. The prior's own residual is not used.
+        flights, airframe, free, mass, span, known, progress: as of `identify`. The airframe's own residual is not used.
         held_out: flights to validate on; None: the last quarter of each flight, which is then not fitted.
         is_validated: False: all is fitted, and nothing is validated.
         seed: of the random draws of the validation.
@@ -191,11 +194,10 @@ def identify_and_validate(
     Raises:
         As `identify`.
     """
-    flights, prior = _inputs(flights, prior)
+    flights, prior, known = _inputs(flights, airframe, free, mass, span, known)
     if residual is not None and not is_validated:
         raise SettingError("a residual is judged on held-out flight; leave out --no-fly-back")
     prior = dataclasses.replace(prior, residual=None)
-    known = known_quantity(prior, free, known)
     preparation, payload = prepare_flights(flights, prior), []
     if residual is not None:
         check_residual_signals(preparation)
@@ -225,12 +227,23 @@ def identify_and_validate(
     return _with_residual(result, held_out, held_out_parts, residual, seed, progress)
 
 
-def _inputs(flights: object, prior: object) -> tuple[list[Flight], Airframe]:
-    """Flights and airframe, read where paths or names are given."""
-    prior, flights = to_airframe(prior), to_flights(flights)
+def _inputs(
+    flights: object,
+    airframe: object,
+    free: Sequence[str] | None,
+    mass: Weighed | None,
+    span: float | None,
+    known: KnownQuantity | None,
+) -> tuple[list[Flight], Airframe, KnownQuantity]:
+    """Flights and airframe, read or made where they are not given as such; and which of mass and thrust is held fixed."""
+    prior = None if airframe is None else to_airframe(airframe)
+    flights = to_flights(flights)
     if not flights:
         raise SettingError("no flight to identify from: give at least one")
-    return flights, prior
+    prior = airframe_of_flight(prior, flights[0], mass, span)
+    if mass is not None and known is None and free is None:
+        known = "mass"
+    return flights, prior, known_quantity(prior, free, known)
 
 
 def _with_residual(
@@ -273,30 +286,6 @@ def _with_residual(
         with_it = dataclasses.replace(model.airframe, residual=learned.residual)
         result = dataclasses.replace(result, model=dataclasses.replace(model, airframe=with_it))
     return dataclasses.replace(result, notes=(*result.notes, *residual_findings(learned)), residual=learned)
-
-
-def split(preparation: Preparation, share: float = HELD_OUT) -> tuple[list[Intervals], list[Intervals]]:
-    """Of the parts of each flight (s), those to fit, and the last of them to validate on.
-
-    Raises ExcitationError where a flight is too short.
-    """
-    fit_parts, held_out = [], []
-    for flight in preparation.flights:
-        total = sum(end - start for start, end in flight.parts)
-        if share * total < _SHORTEST:
-            raise ExcitationError(
-                f"{flight.name}: {total:.1f} s in the air are too few to fit and to validate a model; give flights of "
-                f"{_SHORTEST / share:.0f} s or more, or others to validate on"
-            )
-        remaining, first, last = (1.0 - share) * total, [], []
-        for start, end in flight.parts:
-            cut = min(end, start + max(remaining, 0.0))
-            remaining -= end - start
-            first += [(start, cut)] if cut > start else []
-            last += [(cut, end)] if end > cut else []
-        fit_parts.append(first)
-        held_out.append(last)
-    return fit_parts, held_out
 
 
 def with_validation(model: Identification, fly_back_result: FlyBack) -> Identification:

@@ -1,7 +1,8 @@
 """`rotorid track`: mass, drag and wind of a vehicle over a flight.
 
 command.py      the command line
-track.py        the prepared flight, its motion, and the estimates as a `Track`
+track.py        the prepared flight, and the estimates as a `Track`
+motion.py       thrust, speed and path of the vehicle, for the report
 plausibility.py whether airframe and log can be of one vehicle
 model_errors.py errors of the model that a flight shows, and the bands that contain them
 prediction.py   how much of the motion the model explains

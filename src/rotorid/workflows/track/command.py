@@ -73,10 +73,10 @@ def track(
         vehicle = airframe_of(airframe, None, weighed, span) if airframe else None
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
-        vehicle = vehicle or airframe_of(None, flight, weighed, span)
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)
+    vehicle = vehicle or airframe_of(None, flight, weighed, span)
     settings = Settings("track", names, model, vehicle.name, known_mass)
     others = {} if airframe else airframe_file(vehicle)
     summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap, others)
@@ -110,12 +110,12 @@ def track_and_write(
     from rotorid.terminal.console import status
     from rotorid.workflows.track.files import write_results
     from rotorid.workflows.track.model_errors import model_errors, with_model_errors
+    from rotorid.workflows.track.motion import flight_motion
     from rotorid.workflows.track.page import track_page
     from rotorid.workflows.track.plausibility import plausibility_findings
     from rotorid.workflows.track.summary import summarise
     from rotorid.workflows.track.track import (
         common_relative_std,
-        flight_motion,
         prepare_flight,
         track_prepared,
         with_doubts,

@@ -25,8 +25,9 @@ from rotorid.report.charts import (
 )
 from rotorid.results.text import decimals, estimator_label, label, plus_minus, unit_text, value_text
 from rotorid.workflows.track.changes import Jump, settled_rows
+from rotorid.workflows.track.motion import Curve, Motion
 from rotorid.workflows.track.summary import QuantitySummary
-from rotorid.workflows.track.track import Curve, Motion, Quantity, Track
+from rotorid.workflows.track.track import Quantity, Track
 
 SIGMAS: Final = 1.96
 """Half the width of a 95 % band, in standard deviations."""

@@ -40,6 +40,7 @@ from rotorid.workflows.track.innovations import (
     normalise,
     running_consistency,
 )
+from rotorid.workflows.track.motion import Motion
 from rotorid.workflows.track.summary import (
     EstimatorSummary,
     LogSummary,
@@ -48,7 +49,7 @@ from rotorid.workflows.track.summary import (
     leading_track,
 )
 from rotorid.workflows.track.text import unconfirmed_text
-from rotorid.workflows.track.track import Motion, Track
+from rotorid.workflows.track.track import Track
 
 _TONES: Final[Mapping[Tone, str]] = {
     "good": "Estimate usable",

@@ -1,4 +1,4 @@
-"""Track the parameters of a flight's vehicle: the prepared flight, its motion, and the estimates as a `Track`."""
+"""Track the parameters of a flight's vehicle: the prepared flight, and the estimates as a `Track`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.display import AbstractDisplay, Overview
-from rotorid.errors import RotoridError
 from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
 from rotorid.estimators.base import Estimate, Health, prior
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
@@ -22,10 +21,11 @@ from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.run import run
 from rotorid.findings import Finding, Severity
-from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flight
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.airframe.argument import to_airframe
+from rotorid.models.airframe.argument import airframe_of_flight
+from rotorid.models.airframe.measured import Weighed
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.multirotor.with_drag import Multirotor
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Filter = AbstractGaussianFilter | Adaptive
-
-HORIZONTAL_SPEED = "horizontal speed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,93 +218,26 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned)
 
 
-@dataclasses.dataclass(frozen=True)
-class Curve:
-    """A number over time. t: s. value: in unit. name: as a heading."""
-
-    t: Float[np.ndarray, " n"]
-    value: Float[np.ndarray, " n"]
-    unit: str
-    name: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Motion:
-    """curves: thrust, horizontal speed (m/s) and climb rate (m/s, positive up), those that were logged.
-
-    path_t: s; path: position in m, world frame, at those times, None where it was not logged.
-    """
-
-    curves: tuple[Curve, ...]
-    path_t: Float[np.ndarray, " p"] | None = None
-    path: Float[np.ndarray, "p 3"] | None = None
-
-    @property
-    def fast_speed(self) -> float | None:
-        """95th percentile of the horizontal speed, m/s; None where no velocity was logged."""
-        speed = next((c.value for c in self.curves if c.name == HORIZONTAL_SPEED), None)
-        return None if speed is None else float(np.percentile(speed, 95))
-
-
-def flight_motion(flight: Flight, airframe: Airframe, start: float, end: float) -> Motion:
-    """The motion of a vehicle between two times.
-
-    Args:
-        flight: prepared, see `PreparedFlight.flight`.
-        airframe: its thrust curve converts rotor commands to thrust.
-        start, end: s.
-    """
-    curves = []
-    if (thrust := _thrust(flight, airframe, start, end)) is not None:
-        curves.append(thrust)
-    velocity = _rows_between(flight.signals.get("velocity"), start, end)
-    if velocity is not None:
-        t, v = velocity
-        curves.append(Curve(t, np.hypot(v[:, 0], v[:, 1]), "m/s", HORIZONTAL_SPEED))
-        curves.append(Curve(t, v[:, 2], "m/s", "climb rate"))
-    position = _rows_between(flight.signals.get("position"), start, end)
-    if position is None:
-        return Motion(tuple(curves))
-    return Motion(tuple(curves), *position)
-
-
-def _thrust(flight: Flight, airframe: Airframe, start: float, end: float) -> Curve | None:
-    """Commanded collective thrust in N; the mean rotor command where the airframe has no curve to convert it."""
-    try:
-        converted = with_commanded_thrust(flight, airframe)
-        thrust = _rows_between(converted["thrust"], start, end)
-    except RotoridError:
-        thrust = None
-    if thrust is not None:
-        return Curve(thrust[0], thrust[1][:, 0], "N", "commanded thrust")
-    command = _rows_between(flight.signals.get("rotor_command"), start, end)
-    if command is None:
-        return None
-    return Curve(command[0], 100.0 * command[1].mean(axis=1), "%", "mean rotor command")
-
-
-def _rows_between(signal: Signal | None, start: float, end: float) -> tuple[np.ndarray, np.ndarray] | None:
-    if signal is None:
-        return None
-    rows = (signal.times >= start) & (signal.times <= end)
-    return (signal.times[rows], signal.values[rows]) if rows.sum() > 1 else None
-
-
 def track(
     flight: Flight | str | Path,
-    airframe: Airframe | str | Path,
+    airframe: Airframe | str | Path | None = None,
     estimator: EstimatorName = "ekf",
     system: SystemName = "multirotor",
     *,
+    mass: Weighed | None = None,
+    span: float | None = None,
     known_mass: float | None = None,
 ) -> Track:
     """Track the parameters of a flight's vehicle with settings that suit any flight. It computes in float64.
 
     Args:
         flight: as read from its log, or the path of the log.
-        airframe: of its vehicle: geometry, thrust curve and priors; or its path or name, see `load_airframe`.
+        airframe: of its vehicle: geometry, thrust curve and priors; or its path or name, see `load_airframe`. None: made of the
+            log's parameters and the mass.
         estimator: a key of `ESTIMATORS`.
         system: a key of `TRACKED_SYSTEMS`.
+        mass: as weighed, kg, alone or with its standard deviation; with an airframe, it replaces the mass there.
+        span: distance of opposite motors, m, for an airframe that is made from the log.
         known_mass: kg; the thrust scale is then tracked in place of the mass.
     Returns:
         Estimates by quantity in SI units, over the parts of the flight in the air. Their health is nowhere OK where the
@@ -320,7 +251,9 @@ def track(
     check_estimator(estimator)
     check_system(system, TRACKED_SYSTEMS)
     with jax.enable_x64(True):
-        return _track(to_flight(flight), to_airframe(airframe), estimator, system, known_mass)
+        flight = to_flight(flight)
+        vehicle = airframe_of_flight(airframe, flight, mass, span)
+        return _track(flight, vehicle, estimator, system, known_mass)
 
 
 def _track(

@@ -93,8 +93,6 @@ def wrench(
         vehicle = airframe_of(airframe, None, weighed, span) if airframe else None
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
-        vehicle = vehicle or airframe_of(None, flight, weighed, span)
-        learned = None if model is None else _model(model, vehicle)
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)
@@ -103,6 +101,8 @@ def wrench(
             from rotorid.results.files import file_input
 
             inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
+    vehicle = vehicle or airframe_of(None, flight, weighed, span)
+    learned = None if model is None else _model(model, vehicle)
     others = {} if airframe else airframe_file(vehicle)
     summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap, others)
     from rotorid.workflows.wrench.terminal import show

@@ -14,10 +14,12 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
 from rotorid.models.airframe.from_log.rotors import Geometry, rotors_from_parameters
 from rotorid.models.airframe.from_log.thrust import (
+    check_rotors_move,
     thrust_coefficient_from_log,
     thrust_curve_from_hover,
     thrust_curve_from_log,
 )
+from rotorid.models.airframe.from_log.vehicle_kind import check_is_multirotor, check_parameters
 from rotorid.models.airframe.size_priors import size_priors
 from rotorid.models.multirotor.thrust import ThrustCurve
 
@@ -49,16 +51,19 @@ def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | No
     Returns:
         The airframe; each of its quantities says where it is from.
     Raises:
-        AirframeError: the mass is needed; or the log does not say where the rotors are, or how strong they are.
+        AirframeError: the vehicle is not a multirotor; the mass is needed; or the log does not say where the rotors are, or how
+            strong they are.
     """
     parameters = flight.parameters
     if has_mass(parameters):
         simulated = _of_simulator(parameters, mass, flight.source.name)
         return dataclasses.replace(simulated, name=flight.source.stem)
+    check_is_multirotor(flight)
     if mass is None:
         raise _mass_needed(flight.source.name)
     if flight.format == "crazyflie-usd":
         return _of_crazyflie(flight, mass)
+    check_rotors_move(flight)
     airframe = _of_parameters(parameters, mass, span, flight.rotors, flight.source.name, flight.vehicle)
     airframe = dataclasses.replace(airframe, name=flight.source.stem)
     if "rotor_command" in flight:
@@ -93,6 +98,7 @@ def airframe_from_parameters(
     """
     if has_mass(parameters):
         return _of_simulator(parameters, mass, source)
+    check_parameters(parameters, source, vehicle)
     if mass is None:
         raise _mass_needed(source)
     airframe = _of_parameters(parameters, mass, span, 0, source, vehicle)
@@ -128,8 +134,8 @@ def has_mass(parameters: Mapping[str, float]) -> bool:
 
 def _mass_needed(source: str) -> AirframeError:
     return AirframeError(
-        f"{source}: no log knows the mass of its vehicle; weigh it as it flies, with its battery, and give --mass KG or "
-        "--mass KG+-STD"
+        f"{source}: no log knows the mass of its vehicle, and flight identifies thrust, inertia and drag only relative to it; "
+        "weigh it as it flies, with its battery, and give --mass KG or --mass KG+-STD (in Python mass=KG)"
     )
 
 

@@ -34,6 +34,8 @@ _CONSTANT_STD: Final = 0.05
 _COEFFICIENT_STD: Final = 0.15  # of a thrust coefficient from the mean thrust
 _VOLTAGE: Final = (1.5, 0.7)  # exponent of the voltage, and its standard deviation
 _LEAST_VOLTAGE: Final = 2.5  # V of a battery
+_HOVER_DEFAULTS: Final = {"MOT_THST_HOVER": 0.35, "MPC_THR_HOVER": 0.5}
+_HOVER_CONFLICT: Final = math.log(1.5)
 _FEWEST: Final = 20  # rows
 _FIRST: Final = 30.0  # s
 
@@ -61,6 +63,7 @@ def thrust_curve_from_log(flight: Flight, parameters: Mapping[str, float], mass:
         total = total * (volts / voltage) ** _VOLTAGE[0]
     level = _level(mass, force, total, "rotor_command")
     source = f"the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg"
+    source += _hover_conflict(parameters, mass, level * command.shape[1])
     return _curve(parameters, level, voltage, source)
 
 
@@ -77,8 +80,7 @@ def thrust_curve_from_hover(
     Raises:
         AirframeError: the autopilot has no hover throttle between 0 and 1.
     """
-    name = next((n for n in ("MOT_THST_HOVER", "MPC_THR_HOVER") if n in parameters), "")
-    hover = parameters.get(name, 0.0)
+    name, hover = _hover_throttle(parameters)
     if not 0.0 < hover < 1.0:
         raise AirframeError(
             "no hover throttle (MOT_THST_HOVER, MPC_THR_HOVER) among the parameters, which the thrust would follow from; give "
@@ -87,6 +89,42 @@ def thrust_curve_from_hover(
     level = mass * GRAVITY / (hover * sum(rotor.axis[2] for rotor in rotors))
     source = f"{name} {hover:.3g}, at which the rotors carry {mass:g} kg"
     return _curve(parameters, level, voltage, source)
+
+
+def _hover_conflict(parameters: Mapping[str, float], mass: float, full: float) -> str:
+    """A note where the autopilot's hover throttle contradicts the flight. full: thrust of all rotors at full command, N."""
+    name, hover = _hover_throttle(parameters)
+    if not 0.0 < hover < 1.0 or abs(hover - _HOVER_DEFAULTS.get(name, 0.0)) < 1e-3:
+        return ""
+    flown = mass * GRAVITY / full
+    if abs(math.log(hover / flown)) < _HOVER_CONFLICT:
+        return ""
+    return f", at {flown:.2f} of full thrust, where {name} says {hover:.2f}"
+
+
+def _hover_throttle(parameters: Mapping[str, float]) -> tuple[str, float]:
+    """Name and value of the autopilot's hover throttle, 0 where it has none."""
+    name = next((n for n in _HOVER_DEFAULTS if n in parameters), "")
+    return name, parameters.get(name, 0.0)
+
+
+def check_rotors_move(flight: Flight) -> None:
+    """Raise AirframeError where the commands of some rotors never change in the air and those of the others do: these channels
+    do not drive motors."""
+    signal = flight.signals.get("rotor_command")
+    if signal is None:
+        return
+    values = signal.values[is_inside(signal.times, airborne_intervals(flight))]
+    if len(values) < _FEWEST:
+        return
+    is_still = np.ptp(values, axis=0) == 0.0
+    if is_still.any() and not is_still.all():
+        still = ", ".join(str(i) for i in np.flatnonzero(is_still))
+        raise AirframeError(
+            f"{flight.source.name}: of the commands of {len(is_still)} rotors, those of rotor {still} never change in the air, "
+            f"those of the other {int((~is_still).sum())} do; check which outputs of the autopilot drive motors, or give an "
+            "airframe by --airframe"
+        )
 
 
 def _curve(parameters: Mapping[str, float], level: float, voltage: float, source: str) -> ThrustCurve:
