@@ -58,9 +58,10 @@ def _loaded(point: EntryPoint, taken: Collection[str]) -> LogFormat:
     log_format = point.load()
     if not isinstance(log_format, LogFormat):
         raise TypeError(f"{point.value} is a {type(log_format).__name__}, not a rotorid.logs.LogFormat")
-    if not log_format.names or (repeated := sorted(taken & set(log_format.names))):
-        what = f"another format is named {repeated[0]!r} too" if log_format.names else "it has no names"
-        raise ValueError(what)
+    if not log_format.names:
+        raise ValueError("it has no names")
+    if repeated := sorted(set(log_format.names) & set(taken)):
+        raise ValueError(f"another format is named {repeated[0]!r} too")
     return log_format
 
 
