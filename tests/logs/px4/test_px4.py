@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 
 from rotorid import Flight, read
+from rotorid.logs.px4.reader import TOPICS as PX4_TOPICS
+from rotorid.logs.px4.rotors import add_rotors
 from rotorid.logs.px4.ulog import read_ulog
+from rotorid.logs.reader_base import Collector
 from tests.logs.make import px4_hover, ulog
 
 
@@ -95,6 +99,93 @@ def test_outputs_of_can_escs_are_in_another_instance(tmp_path: Path):
     flight = read(write(tmp_path, log))
     np.testing.assert_allclose(flight["rotor_command"].values[:, 3], (4000.0 + np.arange(50)) / 8191.0)
     assert any("instance 1 is read" in n for n in flight.notes)
+
+
+OUTPUTS = "uint64_t timestamp;uint32_t noutputs;float[16] output;"
+ORDER = {1: 103, 2: 101, 4: 104, 5: 102}  # function by output
+ROTORS = {f"FUNC{n}": function for n, function in ORDER.items()}
+
+
+def driver(first: float, step: float) -> list[bytes]:
+    """Rows of an output driver whose output n is first + 10 n + step k in row k."""
+    return [
+        struct.pack(
+            "<QI16f", 5_000_000 + 10_000 * k, 8, *[first + 10 * n + step * k for n in range(1, 9)], *[0.0] * 8
+        )
+        for k in range(50)
+    ]
+
+
+def functions(group: str) -> dict[str, float | int]:
+    return {f"{group}_{name}": value for name, value in ROTORS.items()}
+
+
+def test_parameters_name_the_driver_and_the_order_of_the_motors(tmp_path: Path):
+    """Motors 1 to 4 are outputs 2, 5, 1, 4: of CAN in instance 1, of PWM_AUX in instance 2."""
+    topics = [
+        ("actuator_outputs", 0, OUTPUTS, driver(1000.0, 0.0)),
+        ("actuator_outputs", 1, OUTPUTS, driver(4000.0, 1.0)),
+        ("actuator_outputs", 2, OUTPUTS, driver(1400.0, 1.0)),
+    ]
+    can = functions("UAVCAN_EC") | {"UAVCAN_ENABLE": 3} | {f"UAVCAN_EC_MIN{n}": 1 for n in range(1, 9)}
+    flight = read(write(tmp_path, ulog(topics, can)))
+    np.testing.assert_allclose(
+        flight["rotor_command"].values[0], (np.array([4020.0, 4050, 4010, 4040]) - 1) / 8190, rtol=1e-6
+    )
+    assert "actuator_outputs[1].output[1, 4, 0, 3]" in flight["rotor_command"].source
+    assert "UAVCAN_EC_FUNCn" in flight["rotor_command"].source
+
+    aux = {"PWM_AUX_MIN": 1000, "PWM_AUX_MAX": 2000, **functions("PWM_AUX")}
+    for parameters in (aux, aux | can | {"UAVCAN_ENABLE": 1}):
+        flight = read(write(tmp_path, ulog(topics[::2], parameters)))
+        np.testing.assert_allclose(flight["rotor_command"].values[0], [0.42, 0.45, 0.41, 0.44], rtol=1e-6)
+        assert "actuator_outputs[2].output[1, 4, 0, 3], PWM 1000 to 2000 us" in flight["rotor_command"].source
+    both = read(write(tmp_path, ulog(topics, aux | can)))
+    assert "(CAN)" in both["rotor_command"].source
+
+
+def test_motors_that_are_split_over_two_drivers_are_not_read(tmp_path: Path):
+    topics = [("actuator_outputs", i, OUTPUTS, driver(1400.0, 1.0)) for i in (0, 1)]
+    parameters = {
+        "MAV_TYPE": 2,
+        "PWM_MAIN_FUNC1": 101,
+        "PWM_MAIN_FUNC2": 102,
+        "PWM_AUX_FUNC1": 103,
+        "PWM_AUX_FUNC2": 104,
+    }
+    attitude = [struct.pack("<Q4f", 5_000_000 + 10_000 * i, 1, 0, 0, 0) for i in range(20)]
+    topics.append(("vehicle_attitude", 0, "uint64_t timestamp;float[4] q;", attitude))
+    flight = read(write(tmp_path, ulog(topics, parameters)))
+    assert "rotor_command" not in flight
+    assert any("split over PWM_MAIN, PWM_AUX; log actuator_motors" in n for n in flight.notes)
+
+
+def test_motors_that_never_vary_are_said(tmp_path: Path):
+    topics = [("actuator_outputs", 0, OUTPUTS, driver(1400.0, 0.0))]
+    flight = read(write(tmp_path, ulog(topics, {"MAV_TYPE": 2, **functions("PWM_MAIN")})))
+    assert any("no instance in which all motors of PWM_MAIN_FUNCn vary" in n for n in flight.notes)
+
+
+def esc_log(functions: list[int], parameters: dict[str, float | int], instance: int = 0) -> bytes:
+    """ESCs that turn at 600 n rpm in report n, and a silent first instance where theirs is another."""
+    fields = "uint64_t timestamp;uint8_t esc_count;esc_report[8] esc;"
+    reports = b"".join(
+        struct.pack("<iB", 600 * (i + 1) if f >= 0 else 0, max(f, 0)) for i, f in enumerate(functions)
+    )
+    rows = [struct.pack("<QB", 5_000_000 + 10_000 * i, 4) + reports for i in range(20)]
+    silent = [struct.pack("<QB", 5_000_000 + 10_000 * i, 4) + bytes(40) for i in range(20)]
+    topics = [("esc_status", i, fields, rows if i == instance else silent) for i in range(instance + 1)]
+    return ulog([*topics, ("esc_report", 0, "int32_t esc_rpm;uint8_t actuator_function;", [])], parameters)
+
+
+@pytest.mark.parametrize("instance", [0, 1])
+def test_esc_speeds_of_scattered_outputs(tmp_path: Path, instance: int):
+    """By the function of each report, although there are reports beyond the number of ESCs; else by the parameters."""
+    by_function = esc_log([103, 101, -1, 104, 102, -1, -1, -1], {}, instance)
+    by_parameters = esc_log([0, 0, -1, 0, 0, -1, -1, -1], functions("UAVCAN_EC"), instance)
+    for log in (by_function, by_parameters):
+        speed = read(write(tmp_path, log))["rotor_speed"]
+        np.testing.assert_allclose(speed.values[0], np.array([1200, 3000, 600, 2400]) * 2 * np.pi / 60)
 
 
 def test_normalised_outputs(tmp_path: Path):
@@ -206,6 +297,31 @@ def test_real_log_rotors_carry_the_known_weight(flights: Path):
     hover = (clock > 22.0) & (clock < 24.0)  # at 1.0 kg; a full command is 5 N
     thrust = 5.0 * flight["rotor_command"].values[hover].sum(axis=1)
     assert np.mean(thrust) == pytest.approx(9.81, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "largest"),
+    [
+        ("px4_faults/ekf_failure.ulg", "output[2, 0, 3, 1] from 109 to 1999 (DShot)", 0.001),
+        ("px4_faults/battery_brownout.ulg", "output[0..3], PWM 1100 to 1900 us", 0.002),
+    ],
+)
+def test_outputs_of_real_logs_are_the_commands(flights: Path, name: str, source: str, largest: float):
+    """Logs with both topics: outputs in the order and range of the parameters give `actuator_motors`."""
+    path = flights / name
+    contents = read_ulog(path.read_bytes(), PX4_TOPICS)
+    assert contents is not None
+    topics = {key: rows for key, rows in contents.topics.items() if key[0] != "actuator_motors"}
+    commands = []
+    for log in (contents, dataclasses.replace(contents, topics=topics)):
+        collector = Collector(path, "px4-ulog", contents.start / 1e6)
+        add_rotors(collector, log)
+        commands.append(collector.signals["rotor_command"])
+    motors, outputs = commands
+    assert motors.source.startswith("actuator_motors")
+    assert source in outputs.source
+    logged = np.stack([np.interp(outputs.times, motors.times, u) for u in motors.values.T], axis=1)
+    assert np.median(np.abs(logged - outputs.values), axis=0).max() < largest
 
 
 def test_set_points_of_the_body_rate(tmp_path: Path):

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from rotorid.logs.ardupilot.rotors import motor_outputs, pwm_of_motors
-from rotorid.logs.px4.rotors import FIRST_MOTOR_FUNCTION, ROTORS_OF_MAV_TYPE, pwm_range
+from rotorid.logs.px4.rotors import ROTORS_OF_MAV_TYPE, is_dshot, pwm_range
+from rotorid.logs.px4.rotors import motor_outputs as px4_outputs
 
 ARDUPILOT, PX4, NO_AUTOPILOT = 3, 12, 8  # MAV_AUTOPILOT
 MULTIROTORS: Final = {
@@ -26,7 +27,6 @@ LEARNED: Final = frozenset(("HEARTBEAT", "SYSTEM_TIME", "AUTOPILOT_VERSION", "ES
 """Messages that describe the vehicle itself."""
 _AUTOPILOTS: Final = {ARDUPILOT: "ArduPilot", PX4: "PX4"}
 _INTEGERS: Final = {1: "<Bxxx", 2: "<bxxx", 3: "<Hxx", 4: "<hxx", 5: "<I", 6: "<i"}  # MAV_PARAM_TYPE
-_DSHOT: Final = (-5.0, -4.0, -3.0, -2.0)
 _WRAP: Final = 2.0**32 / 1e6
 _REBOOT: Final = 5.0
 
@@ -174,20 +174,16 @@ class Vehicle:
             )
             return None
         low, high, description = pwm_range(self.parameters, max(outputs), prefix)
-        if any(self.parameters.get(f"{prefix}_TIM{i}") in _DSHOT for i in range(8)):
+        if is_dshot(self.parameters, prefix):
             description = ""
         columns = np.array(outputs) - 1
         return Motors(columns, int(prefix == "PWM_AUX"), low[columns], high[columns], description)
 
     def _px4_outputs(self) -> tuple[str, list[int]]:
         """The group of parameters that names motors, and the outputs of them in the order of the rotors."""
-        for prefix in ("PWM_MAIN", "PWM_AUX"):
-            functions = {
-                n: self.parameters.get(f"{prefix}_FUNC{n}", 0.0) - FIRST_MOTOR_FUNCTION for n in range(1, 17)
-            }
-            if motors := {int(f): n for n, f in functions.items() if 0 <= f < 12}:
-                return prefix, [motors[m] for m in sorted(motors)]
-        return "PWM_MAIN", []
+        groups = px4_outputs(self.parameters)
+        prefix = next((name for name in ("PWM_MAIN", "PWM_AUX") if name in groups), "PWM_MAIN")
+        return prefix, groups.get(prefix, [])
 
 
 def unwrapped(stamps_us: np.ndarray, clock: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
