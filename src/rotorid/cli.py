@@ -63,6 +63,7 @@ COMMANDS: Final = {
         "rotorid.workflows.compare.command",
         "Compare estimators of the mass on a flight or a data set: error, delay, coverage and computing time.",
         has_json=True,
+        has_report=True,
     ),
     "calibrate": Entry(
         "rotorid.workflows.calibrate.command",

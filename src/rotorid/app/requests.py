@@ -101,15 +101,14 @@ def run_arguments(
         run: what to run.
         vehicle: of the first log.
         logs: their files.
-        airframe: the file that was made of the first log's parameters, or that was dropped; None for one that ships.
+        airframe: the file that was dropped; None for one that ships.
         output: folder for the results.
     """
     arguments = [run.command, *map(str, logs)]
-    if vehicle.airframe or run.command == "compare":
+    if vehicle.airframe:
         name = vehicle.airframe.partition(":")[2] if airframe is None else str(airframe)
         arguments += ["--airframe", name]
-    if run.command != "compare":
-        arguments += mass_arguments(vehicle)
+    arguments += mass_arguments(vehicle)
     if run.estimators and run.command in ("track", "compare"):
         arguments += ["--estimators", run.estimators]
     if run.observer and run.command == "wrench":

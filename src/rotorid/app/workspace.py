@@ -234,8 +234,6 @@ class Workspace:
         airframe = None
         if kind == "file":
             airframe = Path(self._relative(self.store.airframe(name)))
-        elif not kind:
-            airframe = Path(self._relative(self.store.log_folder(run.logs[0]) / "airframe.toml"))
         files = [Path(self._relative(self.store.log_folder(k) / self.logs[k].name)) for k in run.logs]
         key = self.store.new_result(run.command, run.logs[0])
         output = Path(self._relative(self.store.result_folder(key)))

@@ -95,7 +95,9 @@ Span = Annotated[
 
 OptionalAirframe = Annotated[
     str | None,
-    airframe_option(f"{_AIRFRAME} A data set has a default airframe."),
+    airframe_option(
+        f"{_AIRFRAME} Default: the airframe by the log's parameters and --mass; for a data set, by its preset."
+    ),
 ]
 
 Estimators = Annotated[

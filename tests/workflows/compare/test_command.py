@@ -59,7 +59,11 @@ def test_a_data_set(place: Path, tmp_path: Path) -> None:
     for words in ("4 flights", "EKF", "UKF", "RMSPE", "±", "loop, sine", "loop, step", "µs / update"):
         assert words in result.stdout
     assert "skipped" not in result.stdout
-    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == ["comparison.json", "comparison.parquet"]
+    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == [
+        "comparison.json",
+        "comparison.parquet",
+        "report.html",
+    ]
 
     table = pl.read_parquet(tmp_path / "out" / "comparison.parquet")
     rows = table.select("trajectory", "mass_profile", "estimator", "flights").rows()
@@ -161,6 +165,24 @@ def test_one_log(place: Path, tmp_path: Path) -> None:
     numbers = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert [i["name"] for i in numbers["inputs"]] == ["flight.parquet"]
     assert numbers["cells"] == {}
+    report = (tmp_path / "out" / "report.html").read_text()
+    for words in ("Smallest error of the mass", "RMSPE, %", "95 % band", "EKF", "UKF"):
+        assert words in report.replace("\u00a0", " ")
+
+
+def test_a_log_with_its_mass_needs_no_airframe(flights: Path, tmp_path: Path) -> None:
+    log = flights / "px4_sih" / "default_logging.ulg"
+    result = here("compare", log, "--mass", "1.0", "-e", "ekf,ukf", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "airframe.toml",
+        "comparison.json",
+        "comparison.parquet",
+        "report.html",
+    ]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "within" in report
+    assert "agreement does not prove accuracy" in report
 
 
 def test_a_log_without_truth_says_so(place: Path, tmp_path: Path) -> None:
@@ -193,7 +215,8 @@ def test_truth_from_a_table(place: Path) -> None:
         (["whole", "--flights", "0"], "1 or more"),
         (["whole", "-o", "truth.csv"], "truth.csv: this is a file"),
         ([".", "-e", "ekf"], "not a data set"),
-        (["flight.parquet"], "give the airframe of this log"),
+        (["flight.parquet"], "no log knows the mass of its vehicle"),
+        (["whole", "--mass", "1.0"], "--mass applies to a log"),
         (["flight.parquet", "-a", "simulated-quad", "--flights", "1"], "--flights applies to a data set"),
         (["unknown.parquet", "-a", "simulated-quad", *FAST, "--prior-error", "0.3"], "needs the true mass"),
         (["gone.parquet", "-a", "simulated-quad"], "gone.parquet: there is no such file"),

@@ -5,7 +5,9 @@ batch.py     runs of several estimators over many flights, and their computing t
 scores.py    scores of each estimator, and their averages over flights
 findings.py  the findings on a comparison
 text.py      the sentences of the findings
-files.py     `comparison.parquet` and `comparison.json`
+score_text.py  the scores as text
+files.py     `comparison.parquet`, `comparison.json` and `report.html`
+page.py      the report
 display.py   a comparison as overview, plotly figure and Arrow table
 terminal.py  the terminal output
 """

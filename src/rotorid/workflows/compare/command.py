@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,12 +13,17 @@ from rotorid.terminal.arguments import (
     EVERY_ESTIMATOR,
     Estimators,
     Mapping,
+    MassOption,
     OptionalAirframe,
+    Span,
     System,
     Truth,
+    airframe_file,
+    airframe_of,
     estimator_names,
     folder_option,
     input_files,
+    mass_and_std,
     system_name,
 )
 from rotorid.terminal.output import print_result
@@ -43,6 +48,8 @@ def compare(
         ),
     ],
     airframe: OptionalAirframe = None,
+    mass: MassOption = None,
+    span: Span = None,
     estimators: Estimators = EVERY_ESTIMATOR,
     system: System = "multirotor",
     prior_error: Annotated[
@@ -69,7 +76,9 @@ def compare(
     truth: Truth = None,
     output: Annotated[
         Path | None,
-        folder_option("Folder for comparison.parquet and comparison.json. Default: nothing is written."),
+        folder_option(
+            "Folder for comparison.parquet, comparison.json and report.html. Default: nothing is written."
+        ),
     ] = None,
 ) -> None:
     """Compare estimators of the mass on a flight or a data set: error, delay, coverage and computing time.
@@ -80,15 +89,18 @@ def compare(
     from rotorid.terminal.console import count_items, setup_jax, status
 
     names, model = estimator_names(estimators), system_name(system)
-    _check_options(source, airframe, mapping, truth, flights)
+    weighed = mass_and_std(mass)
+    _check_options(source, mapping, truth, flights, mass, span)
     with status("Starting"):
         setup_jax()
-        from rotorid.models.airframe.airframe import load_airframe
-        from rotorid.results.files import check_folder
+        from rotorid.logs.read import read
+        from rotorid.logs.truth import attach_truth
+        from rotorid.results.files import REPORT, check_folder
         from rotorid.simulation.datasets.dataset import Dataset
-        from rotorid.workflows.compare.batch import BatchEvaluator
+        from rotorid.workflows.compare.batch import BatchEvaluator, prepare_input
         from rotorid.workflows.compare.files import comparison_json, write_comparison
         from rotorid.workflows.compare.findings import comparison_findings
+        from rotorid.workflows.compare.page import comparison_page
         from rotorid.workflows.compare.scores import compare_scores
         from rotorid.workflows.compare.terminal import show
 
@@ -96,21 +108,23 @@ def compare(
             check_folder(output)
         evaluator = BatchEvaluator(names, prior_error)
         dataset = Dataset(source) if source.is_dir() else None
-        vehicle = load_airframe(airframe or _default_airframe(dataset))
-    settings = {
-        "airframe": vehicle.name,
-        "estimators": names,
-        "system": system,
-        "prior_error": prior_error,
-    }
+    settings: dict[str, Any] = {"estimators": names, "system": system, "prior_error": prior_error}
     skipped: dict[Key, str] = {}
+    others: dict[str, bytes] = {}
     if dataset is None:
         with status(f"Reading {source.name}"):
-            flight = _read_log(source, mapping, truth, vehicle, model)
-            provenance = {"settings": settings, "inputs": input_files(source, airframe, mapping, truth)}
-        scores = list(count_items(evaluator.score_stack([flight]), "Comparing", len(names)))
+            flight = read(source, mapping)
+            vehicle = airframe_of(airframe, flight, weighed, span)
+            if airframe is None:
+                others = airframe_file(vehicle)
+            prepared = prepare_input(flight if truth is None else attach_truth(flight, truth), vehicle, model)
+            files = input_files(source, airframe, mapping, truth)
+            provenance = {"settings": {"airframe": vehicle.name, **settings}, "inputs": files}
+        scores = list(count_items(evaluator.score_stack([prepared]), "Comparing", len(names)))
     else:
-        provenance = {"settings": {**settings, "flights": flights}, "dataset": dataset.settings}
+        vehicle = airframe_of(airframe or _default_airframe(dataset), None, None, None)
+        settings |= {"airframe": vehicle.name, "flights": flights}
+        provenance = {"settings": settings, "dataset": dataset.settings}
         dataset_keys = dataset.keys()
         keys = [key for key in dataset_keys if flights is None or key.number < flights]
         inputs = _read_flights(dataset, keys, vehicle, model, skipped)
@@ -123,49 +137,40 @@ def compare(
     reasons = {"/".join(map(str, key)): reason for key, reason in skipped.items()}
     findings = comparison_findings(comparison, reasons)
     if output is not None:
-        write_comparison(output, comparison, findings, provenance, reasons)
+        others[REPORT] = comparison_page(comparison, findings, source.name, vehicle.name).encode()
+        write_comparison(output, comparison, findings, provenance, reasons, others)
     print_result(
         lambda: comparison_json(comparison, findings, provenance, reasons),
         lambda console: show(comparison, findings, output, console),
+        output and output / REPORT,
         is_only_output=output is None,
     )
 
 
 def _check_options(
-    source: Path, airframe: str | None, mapping: Path | None, truth: Path | None, flights: int | None
+    source: Path,
+    mapping: Path | None,
+    truth: Path | None,
+    flights: int | None,
+    mass: str | None,
+    span: float | None,
 ) -> None:
     if source.is_dir():
-        for option, value in (("--mapping", mapping), ("--truth", truth)):
-            if value is not None:
-                raise SettingError(f"{option} applies to a log, but {source} is a folder; remove it")
+        of_logs = {"--mapping": mapping, "--truth": truth, "--mass": mass, "--span": span}
+        for option in (option for option, value in of_logs.items() if value is not None):
+            raise SettingError(f"{option} applies to a log, but {source} is a folder; remove it")
         if flights is not None and flights < 1:
             raise SettingError(f"--flights {flights}: must be 1 or more")
-        return
-    if flights is not None:
+    elif flights is not None:
         raise SettingError(f"--flights applies to a data set, but {source} is not a folder; remove it")
-    if airframe is None:
-        raise SettingError(
-            "give the airframe of this log with --airframe; `rotorid airframes` lists those that come with rotorid"
-        )
 
 
-def _default_airframe(dataset: Dataset | None) -> str:
+def _default_airframe(dataset: Dataset) -> str:
     """The airframe of the scenario preset of a data set."""
-    preset = None if dataset is None else dataset.settings.get("preset")
+    preset = dataset.settings.get("preset")
     if preset not in AIRFRAMES:
         raise SettingError(f"the preset {preset!r} has no default airframe; give one with --airframe")
     return AIRFRAMES[preset]
-
-
-def _read_log(
-    log: Path, mapping: Path | None, truth: Path | None, vehicle: Airframe, system: SystemName
-) -> FlightInput:
-    from rotorid.logs.read import read
-    from rotorid.logs.truth import attach_truth
-    from rotorid.workflows.compare.batch import prepare_input
-
-    flight = read(log, mapping)
-    return prepare_input(flight if truth is None else attach_truth(flight, truth), vehicle, system)
 
 
 def _read_flights(

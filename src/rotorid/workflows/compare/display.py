@@ -66,7 +66,12 @@ def comparison_overview(comparison: Comparison) -> Overview:
 
 def comparison_figure(comparison: Comparison) -> go.Figure:
     """See `Comparison.plot`."""
-    return to_plotly([(_HEADINGS[m], _score_figure(comparison, m)) for m in _shown(comparison)])
+    return to_plotly(score_figures(comparison))
+
+
+def score_figures(comparison: Comparison) -> list[tuple[str, Figure]]:
+    """The main scores: heading and figure of each."""
+    return [(_HEADINGS[m], _score_figure(comparison, m)) for m in _shown(comparison)]
 
 
 def _score_figure(comparison: Comparison, metric: str) -> Figure:

@@ -1,4 +1,4 @@
-"""The files of a comparison, written both or not at all: `comparison.parquet` and `comparison.json`.
+"""The files of a comparison, written all or not at all: `comparison.parquet`, `comparison.json` and `report.html`.
 
 `comparison.parquet` has a row for each estimator and cell: `trajectory` and `mass_profile` (null for a single log),
 `estimator`, `flights`, each average score with its standard error over flights (`<score>_se`), and `delay`, `steps`, `missed`,
@@ -45,8 +45,9 @@ def write_comparison(
     findings: Sequence[Finding],
     provenance: Mapping[str, Any],
     skipped: Mapping[str, str],
+    others: Mapping[str, bytes],
 ) -> None:
-    """Write both files.
+    """Write the files.
 
     Args:
         folder: created if it does not exist.
@@ -54,12 +55,14 @@ def write_comparison(
         findings: on the comparison.
         provenance: settings and inputs.
         skipped: reason for each skipped flight, by its name.
+        others: more files, contents by name.
     Raises:
         OutputError: the files cannot be written.
     """
     files = {
         TABLE: comparison_parquet(comparison),
         DOCUMENT: comparison_json(comparison, findings, provenance, skipped).encode(),
+        **others,
     }
     write_folder(Path(folder), files)
 
