@@ -40,7 +40,7 @@ def unit_text(unit: str) -> str:
     """A unit: "m/s^2" -> "m/s²", "N^0.5 s/m" -> "√N s/m", nothing for a dimensionless number."""
     if unit in PLAIN_UNITS:
         return ""
-    return unit.replace("^2", "²").replace("^3", "³").replace("N^0.5", "√N")
+    return unit.replace("^2", "²").replace("^3", "³").replace("N^0.5", "√N").replace("Hz^0.5", "√Hz")
 
 
 def decimals(std: float) -> int:

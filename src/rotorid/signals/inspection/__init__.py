@@ -1,6 +1,7 @@
 """Inspection of a log: checks and identifiability.
 
 checks/             one file a group of checks
+dynamics/           noise, gain, lag and rate loop, from gyro and motor commands
 identifiability.py  which quantities can be identified
 inspection.py       `inspect_flight`: all of it for one flight
 """

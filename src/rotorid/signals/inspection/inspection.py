@@ -8,6 +8,8 @@ from rotorid.findings import Finding
 from rotorid.logs.flight import Flight
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.inspection.checks.registry import check_flight
+from rotorid.signals.inspection.dynamics.assess import assess_dynamics
+from rotorid.signals.inspection.dynamics.estimate import Estimate
 from rotorid.signals.inspection.identifiability import Identifiability, assess_identifiability
 from rotorid.signals.series import Intervals, total_length
 
@@ -17,13 +19,14 @@ class Inspection:
     """Result of an inspection.
 
     flight: the log. flying: start and end of each airborne interval, s. findings: of the checks, the most severe first.
-    identifiability: of each quantity.
+    identifiability: of each quantity. dynamics: noise, gain, lag and rate loop.
     """
 
     flight: Flight
     flying: Intervals
     findings: list[Finding]
     identifiability: list[Identifiability]
+    dynamics: list[Estimate] = dataclasses.field(default_factory=list)
 
     @property
     def airborne_share(self) -> float:
@@ -32,12 +35,18 @@ class Inspection:
 
 
 def inspect_flight(flight: Flight) -> Inspection:
-    """Detect the airborne intervals of a flight, check it, and assess what can be identified from it.
+    """Detect the airborne intervals of a flight, check it, assess what can be identified from it, and estimate its dynamics.
 
     Args:
         flight: the log.
     Returns:
-        Airborne intervals (s), findings of the checks, and the identifiability of each quantity.
+        Airborne intervals (s), findings of the checks, the identifiability of each quantity, and the dynamics.
     """
     flying = airborne_intervals(flight)
-    return Inspection(flight, flying, check_flight(flight, flying), assess_identifiability(flight, flying))
+    return Inspection(
+        flight,
+        flying,
+        check_flight(flight, flying),
+        assess_identifiability(flight, flying),
+        assess_dynamics(flight, flying),
+    )

@@ -1,6 +1,7 @@
 """`rotorid inspect`: contents and checks of a log.
 
 command.py         the command line
+dynamics.py        the text of noise, gain, lag and rate loop
 logging_advice.py  logging settings of autopilots
 page.py            the report
 summary.py         the JSON

@@ -11,6 +11,7 @@ from rotorid.report.charts import Figure, axis_colour, layout, line, shaded_inte
 from rotorid.report.page import Page, add_header, add_log_section, table
 from rotorid.results.text import Tone, title, unit_text
 from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.dynamics import rows
 from rotorid.workflows.inspect.text import (
     check_name,
     finding_text,
@@ -54,6 +55,7 @@ def inspection_page(inspection: Inspection) -> str:
     _flight(page, inspection)
     _checks(page, inspection)
     _identifiability(page, inspection)
+    _dynamics(page, inspection)
     add_log_section(page, flight, flight.notes)
     return page.as_html()
 
@@ -102,7 +104,7 @@ def _on_ground(inspection: Inspection) -> list[tuple[float, float]]:
 
 def _checks(page: Page, inspection: Inspection) -> None:
     page.section("Checks", "Signals are compared with each other.")
-    rows = [
+    table_rows = [
         [
             "passed" if f.severity is Severity.OK else f.severity.word,
             check_name(f),
@@ -112,14 +114,25 @@ def _checks(page: Page, inspection: Inspection) -> None:
         for f in inspection.findings
     ]
     kinds = {"result": "word", "check": "word", "remedy": "long"}
-    page.add(table(["result", "check", "finding", "remedy"], rows, kinds))
+    page.add(table(["result", "check", "finding", "remedy"], table_rows, kinds))
+
+
+def _dynamics(page: Page, inspection: Inspection) -> None:
+    if not inspection.dynamics:
+        return
+    page.section(
+        "Noise, gain, lag and rate loop",
+        "From gyro and motor commands; neither position nor mass is needed. Commands are normalised to 0 to 1.",
+    )
+    table_rows = [[row.group.lower(), row.name, row.text] for row in rows(inspection.dynamics)]
+    page.add(table(["group", "quantity", "value"], table_rows, {"group": "word", "value": "long"}))
 
 
 def _identifiability(page: Page, inspection: Inspection) -> None:
     page.section("Identifiable from this log")
-    rows = [
+    table_rows = [
         [r.verdict.value, quantity_text(r.quantity), reason_text(r), "; ".join(recommendation_texts(r))]
         for r in inspection.identifiability
     ]
     kinds = {"verdict": "word", "recommendation": "long"}
-    page.add(table(["verdict", "quantity", "reason", "recommendation"], rows, kinds))
+    page.add(table(["verdict", "quantity", "reason", "recommendation"], table_rows, kinds))

@@ -11,8 +11,11 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.registry import INPUTS_OF_COMMANDS, ROTOR_INPUTS
 from rotorid.results.text import Verdict
 from rotorid.signals.inspection.checks.clock import signal_gaps
+from rotorid.signals.inspection.dynamics.estimate import Estimate
 from rotorid.signals.inspection.identifiability import Identifiability
 from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.dynamics import finding_text as dynamics_text
+from rotorid.workflows.inspect.dynamics import value_text
 from rotorid.workflows.inspect.text import (
     check_name,
     finding_text,
@@ -38,6 +41,7 @@ def summary(inspection: Inspection) -> dict[str, Any]:
         "rotor_signals": rotor_signals_text(flight),
         "findings": [_finding(finding) for finding in inspection.findings],
         "identifiability": [_identifiability(result) for result in inspection.identifiability],
+        "dynamics": [_estimate(estimate) for estimate in inspection.dynamics],
     }
 
 
@@ -94,6 +98,25 @@ def _identifiability(result: Identifiability) -> dict[str, Any]:
         "reasons": [_data(reason) for reason in result.reasons],
         "recommendations": list(recommendation_texts(result)),
     }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    is_identified = estimate.is_identified
+    return {
+        "group": estimate.group,
+        "quantity": estimate.quantity,
+        "axis": estimate.axis,
+        "value": estimate.value if is_identified else None,
+        "std": estimate.std if is_identified else None,
+        "unit": estimate.unit,
+        "reason": None if estimate.reason is None else _with_text(estimate.reason),
+        "notes": [_with_text(note) for note in estimate.notes],
+        "text": value_text(estimate),
+    }
+
+
+def _with_text(finding: Finding) -> dict[str, Any]:
+    return {**_data(finding), "text": dynamics_text(finding)}
 
 
 def _data(finding: Finding) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rotorid.findings import Finding, Severity
 from rotorid.signals.inspection.checks.clock import signal_gaps
+from rotorid.signals.inspection.dynamics.estimate import Estimate
 from rotorid.signals.inspection.identifiability import Identifiability, Verdict
 from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.dynamics import GROUPS, rows
 from rotorid.workflows.inspect.summary import rotor_signals_text
 from rotorid.workflows.inspect.text import (
     check_name,
@@ -44,6 +46,7 @@ def show(inspection: Inspection, console: Console) -> None:
     _print_signals(inspection, console)
     _print_findings(inspection.findings, console)
     _print_identifiability(inspection.identifiability, console)
+    _print_dynamics(inspection.dynamics, console)
 
 
 def _print_head(inspection: Inspection, console: Console) -> None:
@@ -141,6 +144,27 @@ def _print_identifiability(results: list[Identifiability], console: Console) -> 
     for recommendation, names in recommended.items():
         table.add_row("-", f"{escape(recommendation)} [dim]({', '.join(dict.fromkeys(names))})[/]")
     console.print(table)
+
+
+def _print_dynamics(estimates: list[Estimate], console: Console) -> None:
+    from rich.markup import escape
+
+    narrow = console.width < 80
+    for group in GROUPS.values():
+        members = [row for row in rows(estimates) if row.group == group]
+        if not members:
+            continue
+        _print_title(group, console)
+        table = _table(header=False)
+        table.add_column(no_wrap=True)
+        if not narrow:
+            table.add_column(max_width=34, overflow="fold")
+        table.add_column(overflow="fold")
+        for row in members:
+            icon, style = _icon(_VERDICT[Verdict.YES if row.is_identified else Verdict.NO], console)
+            text = escape(row.text)
+            table.add_row(f"[{style}]{icon}[/]", *([f"{row.name}: {text}"] if narrow else [row.name, text]))
+        console.print(table)
 
 
 def _icon(icons: tuple[str, str, str], console: Console) -> tuple[str, str]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rotorid.findings import Finding, Severity
 from rotorid.results.text import Verdict, join_words
 from rotorid.signals.inspection import identifiability
+from rotorid.signals.inspection.dynamics.estimate import Estimate
 from rotorid.signals.inspection.inspection import Inspection
+from rotorid.workflows.inspect.dynamics import value_text
 from rotorid.workflows.inspect.text import check_name, quantity_text
+
+_MAIN: Final = (
+    ("angular_acceleration_per_command", "angular acceleration per command"),
+    ("total_lag", "lag + delay"),
+    ("bandwidth", "bandwidth of the rate loop"),
+)
+"""Quantities of the dynamics that the verdict names."""
 
 
 def inspection_verdict(inspection: Inspection) -> Verdict:
@@ -22,15 +33,30 @@ def inspection_verdict(inspection: Inspection) -> Verdict:
         details.append(f"Warnings: {join_words(doubtful)}.")
     if weak:
         details.append(f"Poorly excited: {join_words(weak)}.")
+    measured = measured_dynamics(inspection.dynamics)
+    if measured:
+        details.append(f"Estimated from gyro and motor commands: {join_words(measured)}.")
     if failed:
         count = "A check" if len(failed) == 1 else f"{len(failed)} checks"
         return Verdict("bad", f"{count} failed: {join_words(failed)}.", tuple(details))
     if not yes:
+        rest = "parameter of the airframe" if measured else "quantity"
         return Verdict(
-            "caution", "No quantity can be identified from this log with certainty.", tuple(details)
+            "caution", f"No {rest} can be identified from this log with certainty.", tuple(details)
         )
     tone = "good" if "mass" in yes and not doubtful else "caution"
     return Verdict(tone, f"Identifiable from this log: {join_words(yes)}.", tuple(details))
+
+
+def measured_dynamics(estimates: list[Estimate]) -> list[str]:
+    """The main numbers of the dynamics that have a value: "angular acceleration per command about x and y"."""
+    texts = []
+    for quantity, name in _MAIN:
+        members = [e for e in estimates if e.quantity == quantity and e.is_identified]
+        if members:
+            values = join_words([f"{e.axis} {value_text(e)}".strip() for e in members])
+            texts.append(f"{name} {values}")
+    return texts
 
 
 def _checks(findings: list[Finding], severity: Severity) -> list[str]:
