@@ -114,12 +114,10 @@ def plausibility_findings(
         airframe: of its vehicle.
         t: times of the rows that are tracked, s.
     """
-    parts, findings = parts_of(t), []
-    if (command := flight.signals.get("rotor_command")) is not None:
-        findings += _rotor_count(command, airframe)
+    parts, command = parts_of(t), flight.signals.get("rotor_command")
+    findings = _rotor_count(command, airframe) if command is not None else []
     if not findings:
-        findings += _geometry_findings(flight, airframe, parts)
-    if not findings:
+        findings = _geometry_findings(flight, airframe, parts)
         gain = rotation_gain(flight, airframe, parts)
         if gain is not None and gain.sigmas > SIGMAS:
             values = {
