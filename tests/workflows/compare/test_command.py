@@ -166,7 +166,7 @@ def test_one_log(place: Path, tmp_path: Path) -> None:
     assert [i["name"] for i in numbers["inputs"]] == ["flight.parquet"]
     assert numbers["cells"] == {}
     report = (tmp_path / "out" / "report.html").read_text()
-    for words in ("Smallest error of the mass", "RMSPE, %", "95 % band", "EKF", "UKF"):
+    for words in ("RMSPE of the mass: ", "RMSPE, %", "95 % band", "EKF", "UKF"):
         assert words in report.replace("\u00a0", " ")
 
 

@@ -90,6 +90,7 @@ def _score_figure(comparison: Comparison, metric: str) -> Figure:
             "type": "data",
             "array": [1.96 * e if math.isfinite(e) else 0.0 for e in errors],
             "width": 5,
+            "color": "@soft",
         },
         "marker": {"size": 9, "color": [estimator_colour(name, k) for k, name in enumerate(names)]},
         "text": [plus_minus(value, error, unit) for value, error in zip(means, errors, strict=True)],

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from rotorid.estimators.registry import estimator_label
 from rotorid.findings import Finding, Severity
 from rotorid.report.page import Page, add_header, notes_list, table
+from rotorid.results.text import title
 from rotorid.workflows.compare.display import score_figures
 from rotorid.workflows.compare.score_text import cell_heading, cell_rows, comparison_verdict, score_rows
 from rotorid.workflows.compare.scores import Comparison
 from rotorid.workflows.compare.text import flights_text, to_text
 
-_TONES = {"good": "True mass known", "caution": "True mass unknown", "bad": "No flight scored"}
+_TONES = {"good": "Consistent estimates", "caution": "Estimates to be used with care", "bad": "No score"}
 
 
 def comparison_page(comparison: Comparison, findings: Sequence[Finding], source: str, airframe: str) -> str:
@@ -24,7 +25,7 @@ def comparison_page(comparison: Comparison, findings: Sequence[Finding], source:
     numbers = dict.fromkeys(names, "number")
     page.section("Scores")
     page.add(table(["score", *names], score_rows(comparison), {"score": "word", **numbers}, tight=True))
-    panels = [page.panel(figure, heading) for heading, figure in score_figures(comparison)]
+    panels = [page.panel(figure, title(heading)) for heading, figure in score_figures(comparison)]
     page.add(f'<div class="pairs">{"".join(panels)}</div>')
     if len(comparison.cells) > 1:
         page.section("Trajectories and mass profiles", cell_heading(comparison))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from rotorid.results.text import Verdict, decimals, estimator_label, percent, value_text
 from rotorid.workflows.compare.scores import LATE_START, STEP_TIMEOUT, AverageScore, Comparison, Mean
 
+_GOOD_COVERAGE: Final = 0.9  # of the 95 % band
+
 
 def score_rows(comparison: Comparison) -> list[list[str]]:
     """A row for each score: its name with unit, and its value by estimator."""
@@ -32,23 +34,23 @@ def cell_rows(comparison: Comparison) -> list[list[str]]:
 
 
 def comparison_verdict(comparison: Comparison) -> Verdict:
-    """The estimator with the smallest error; without truth how far the estimators are apart."""
+    """The errors of the estimators, the smallest first; without truth how far the estimators are apart."""
     errors = {name: _error(average) for name, average in comparison.estimators.items()}
-    finite = {name: mean for name, mean in errors.items() if math.isfinite(mean.value)}
-    if not finite:
+    ordered = sorted((n for n in errors if math.isfinite(errors[n].value)), key=lambda n: errors[n].value)
+    if not ordered:
         return Verdict("bad", "No estimator has a finite score.")
-    best, worst = (choice(finite, key=lambda name: finite[name].value) for choice in (min, max))
     if not comparison.has_truth:
-        headline = (
-            f"The estimates of the mass are within {_number_text(finite[worst].value)} % of their median."
-        )
+        worst = _number_text(errors[ordered[-1]].value)
+        headline = f"The estimates of the mass are within {worst} % of their median."
         return Verdict("caution", headline, ("The true mass is unknown: agreement does not prove accuracy.",))
-    others = "" if len(finite) == 1 else f" Largest: {estimator_label(worst)}, {_mean_text(finite[worst])} %."
-    covered = percent(comparison.estimators[best].metrics.coverage.value)
+    listed = ", ".join(f"{estimator_label(name)} {_mean_text(errors[name])} %" for name in ordered)
+    covered = comparison.estimators[ordered[0]].metrics.coverage.value
     return Verdict(
-        "good",
-        f"Smallest error of the mass: {estimator_label(best)}, RMSPE {_mean_text(finite[best])} %.",
-        (f"Its 95 % band contains the true mass for {covered} of the time.{others}",),
+        "good" if covered >= _GOOD_COVERAGE else "caution",
+        f"RMSPE of the mass: {listed}.",
+        (
+            f"The 95 % band of {estimator_label(ordered[0])} contains the true mass for {percent(covered)} of the time.",
+        ),
     )
 
 
