@@ -28,7 +28,6 @@ WITHOUT_JSON: Final = {"app", "live", "reproduce"}
 
 WITHOUT_PAGE: Final = {
     "convert",
-    "compare",
     "calibrate",
     "export",
     "simulate",

@@ -107,6 +107,18 @@ def test_inspect_opens_the_report_that_it_wrote(
     result = here("inspect", flight_csv, "-o", folder, "--open", "--json")
     assert opened == [(folder / "report.html").as_uri()]
     assert result.stdout == (folder / "summary.json").read_text()
-    refused = here("inspect", flight_csv, "--open")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["inspect"], "--output DIR"),
+        (["compare", "-a", "simulated-quad"], "--output DIR"),
+        (["fly-back", "-a", "px4-sih-quad"], "--report PAGE.html"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_report_that_is_not_written_cannot_open(flight_csv: Path, command: list[str], option: str) -> None:
+    refused = here(*command, flight_csv, "--open")
     assert refused.exit_code == 2
-    assert "--open needs --output DIR" in refused.stderr
+    assert f"--open needs {option}" in refused.stderr

@@ -22,6 +22,7 @@ from rotorid.identification.fitting.free_parameters import Numbers
 from rotorid.identification.fitting.result import DisturbedSpan, Fit
 from rotorid.identification.grey_box.fit import estimate_grey_box
 from rotorid.models.system import System
+from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.samples import Samples
 
 _PASSES = 4
@@ -55,6 +56,7 @@ def find_free_flight(
     values: Mapping[str, Numbers] | None = None,
     noise: Mapping[str, Numbers] | None = None,
     window: float = 0.2,
+    progress: Progress = no_progress,
 ) -> FreeFlight:
     """Find the rows of flights without contact, and the disturbances of the others.
 
@@ -67,6 +69,7 @@ def find_free_flight(
         flights: samples, one a flight.
         free, values, noise: as of `fit_grey_box`.
         window: time over which a disturbance is averaged, s.
+        progress: of the passes; fewer suffice where the free flight stays the same.
     Returns:
         Masks of the rows, disturbed spans, and the fit to the rows in free flight.
     Raises:
@@ -80,6 +83,7 @@ def find_free_flight(
             f"{type(system).__name__} has no parameter that wanders (drift > 0): nothing could push it"
         )
     masks, spans, left = [np.ones(len(f.t), bool) for f in flights], (), _PASSES
+    stage = Stage(progress, "Detecting contact", _PASSES)
     while True:
         kept = [flight for flight in select_rows(flights, masks) if len(flight.t)]
         if not kept:
@@ -96,6 +100,7 @@ def find_free_flight(
             iterations=50,
         )
         spans, before, left = solved.disturbed_spans(flights, window), masks, left - 1
+        stage.advance()
         masks = [_outside(flight, k, spans, window) for k, flight in enumerate(flights)]
         if not left or all(np.array_equal(a, b) for a, b in zip(masks, before, strict=True)):
             return FreeFlight(tuple(masks), _joined(spans, window), solved.fit)

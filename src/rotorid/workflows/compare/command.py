@@ -26,7 +26,7 @@ from rotorid.terminal.arguments import (
     mass_and_std,
     system_name,
 )
-from rotorid.terminal.output import print_result
+from rotorid.terminal.output import current_output, print_result
 
 if TYPE_CHECKING:
     from rotorid.models.airframe.airframe import Airframe
@@ -91,6 +91,8 @@ def compare(
     names, model = estimator_names(estimators), system_name(system)
     weighed = mass_and_std(mass)
     _check_options(source, mapping, truth, flights, mass, span)
+    if output is None and current_output().is_opened:
+        raise SettingError("--open needs --output DIR, the folder for the report")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read

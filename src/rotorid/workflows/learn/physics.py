@@ -61,11 +61,10 @@ def identify_physics(
     system = system_of(airframe, flights[0].rotor_input)
     names = free_parameters(airframe, system)
     free = stated_stds(airframe, names) | {n: s for n, s in _GEOMETRY.items() if n in names}
-    progress("Detecting contact", 0, 0)
     logs = join_words([f.name for f in flights])
     try:
         with np.errstate(over="ignore"):  # of a rejected step
-            free_flight = find_free_flight(system, [f.samples for f in flights], free)
+            free_flight = find_free_flight(system, [f.samples for f in flights], free, progress=progress)
     except ExcitationError as error:
         raise ExcitationError(f"{logs}: {error}") from None
     if free_flight.share < _MIN_FREE_SHARE:
