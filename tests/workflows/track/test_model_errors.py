@@ -204,3 +204,28 @@ def test_gusts_that_the_wind_shows_are_in_the_band_of_the_mass() -> None:
         rms = float(np.std(gusts[np.abs(T - 20.0) < 10.0]))
         expected = 2.0 * DRAG * math.sqrt(max((sigma * rms) ** 2 - std**2, 0.0)) / GRAVITY
         assert np.median(wide[middle]) == pytest.approx(math.hypot(1e-4, expected), rel=0.1)
+
+
+def test_the_exponent_of_the_voltage_widens_the_band_as_the_battery_empties() -> None:
+    t = np.arange(0.0, 100.0, 0.5)
+    volts = 16.0 * np.exp(-0.001 * t)
+    curve = ThrustCurve(
+        (0.0, 5.0), voltage=16.0, voltage_exponent=1.5, std=(0.0, 0.5), voltage_exponent_std=0.7
+    )
+    airframe = dataclasses.replace(load_airframe("px4-sih-quad"), thrust_curve=curve)
+    signals = {
+        "rotor_command": Signal("rotor_command", t, np.full((len(t), 4), 0.5), "made"),
+        "battery_voltage": Signal("battery_voltage", t, volts[:, None], "made"),
+    }
+    logged = model_errors(Flight(signals, Path("made"), "made"), airframe, t).voltage
+    assert logged is not None
+    np.testing.assert_allclose(logged, 0.7 * 0.001 * t, atol=0.7 * 0.006)
+    unlogged = {"rotor_command": signals["rotor_command"]}
+    without = dataclasses.replace(curve, voltage=math.nan, voltage_exponent=0.0, voltage_exponent_std=1.7)
+    known = dataclasses.replace(curve, voltage=math.nan, voltage_exponent=0.0, voltage_exponent_std=0.0)
+    flight = Flight(unlogged, Path("made"), "made")
+    assert model_errors(flight, dataclasses.replace(airframe, thrust_curve=known), t).voltage is None
+    assumed = model_errors(flight, dataclasses.replace(airframe, thrust_curve=without), t).voltage
+    assert assumed is not None
+    assert assumed[0] == 0.0
+    assert assumed[-1] == pytest.approx(0.051, rel=0.01)

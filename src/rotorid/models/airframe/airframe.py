@@ -457,8 +457,8 @@ def _curve_lines(curve: ThrustCurve) -> list[str]:
     lines.append(f"dead_zone = {_list_text((curve.zero, curve.full))}")
     if math.isfinite(curve.voltage):
         lines += [f"voltage = {curve.voltage!r}", f"voltage_exponent = {curve.voltage_exponent!r}"]
-        if curve.voltage_exponent_std:
-            lines.append(f"voltage_exponent_std = {curve.voltage_exponent_std!r}")
+    if curve.voltage_exponent_std:
+        lines.append(f"voltage_exponent_std = {curve.voltage_exponent_std!r}")
     return lines + ([f"source = {_string_text(curve.source)}"] if curve.source else [])
 
 

@@ -26,7 +26,11 @@ beyond that of its estimates, the force along the rotor axis varies by r k sigma
 *Mass*. Where the thrust of the first seconds carries another mass than that of the airframe, by more than both uncertainties,
 one of them is wrong, and the flight does not show which. The band then contains both.
 
-Each of these is added as far as it exceeds what its own uncertainty explains.
+*Voltage*. With e the exponent of the voltage V in the thrust curve, and V_0 the voltage at which the thrust is known (of the
+curve, or of the first seconds where the mass was weighed), the mass has a relative standard deviation of std(e) |ln(V / V_0)|;
+|ln(V / V_0)| is taken as 0.03 where the voltage was not logged, and the curve has a standard deviation of its exponent.
+
+Each of the others is added as far as it exceeds what its own uncertainty explains.
 """
 
 from __future__ import annotations
@@ -43,9 +47,10 @@ from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
+from rotorid.models.multirotor.thrust_uncertainty import is_weighed
 from rotorid.models.registry import SYSTEMS
 from rotorid.models.system import GRAVITY
-from rotorid.signals.series import Intervals, interpolate_linear, smooth
+from rotorid.signals.series import Intervals, hold, interpolate_linear, smooth
 from rotorid.workflows.track.plausibility import (
     SIGMAS,
     HoverConflict,
@@ -76,6 +81,8 @@ _DRAG_MODEL_STD: Final = 0.05  # of ln kappa
 _COLOURED: Final = 3.0  # standard error over that of white residuals
 _LEAST_GAIN: Final = 0.2
 _LONGEST: Final = 2.0  # s, over which the tracked wind averages
+_UNLOGGED_SAG: Final = 0.03  # of ln V after the first seconds, where the log lacks the voltage
+_FIRST: Final = 10.0  # s, in which a weighed mass calibrates the thrust
 _GUSTS: Final = 20.0  # s, over which gusts are averaged
 _BRIEF: Final = 0.5  # s, over which the tracked mass averages
 _LEAST_THRUST: Final = 0.01  # of the weight
@@ -134,7 +141,7 @@ class ModelErrors:
     """The errors that flight and airframe show before anything is tracked; None where they show nothing.
 
     thrust: commanded, N, at the rows that are tracked. weight: of the vehicle, N, by the airframe or the known mass.
-    weight_std: relative to it.
+    weight_std: relative to it. voltage: relative standard deviation of the thrust at the rows by the exponent of the voltage.
     """
 
     conflict: HoverConflict | None
@@ -142,6 +149,7 @@ class ModelErrors:
     thrust: Float[np.ndarray, " n"] | None
     weight: float
     weight_std: float
+    voltage: Float[np.ndarray, " n"] | None = None
 
     def findings(self, airframe: str) -> tuple[Finding, ...]:
         """The error of the thrust's response as a finding, from `SIGMAS` standard deviations on. airframe: its name."""
@@ -180,7 +188,23 @@ def model_errors(
         thrust=thrust,
         weight=(known_mass or airframe.mass.number) * GRAVITY,
         weight_std=0.0 if known_mass else mass_relative_std(airframe),
+        voltage=_voltage_error(flight, airframe, t, known_mass),
     )
+
+
+def _voltage_error(
+    flight: Flight, airframe: Airframe, t: Float[np.ndarray, " n"], known_mass: float | None
+) -> Float[np.ndarray, " n"] | None:
+    """Relative standard deviation of the thrust by that of the exponent of the voltage; None where the curve has none."""
+    curve, battery = airframe.thrust_curve, flight.signals.get("battery_voltage")
+    if curve is None or not curve.voltage_exponent_std or "rotor_command" not in flight or not len(t):
+        return None
+    if battery is None or not curve.voltage_exponent:
+        return curve.voltage_exponent_std * _UNLOGGED_SAG * -np.expm1(-(t - t[0]) / _FIRST)
+    volts = hold(t, battery.times, battery.values)[:, 0]
+    is_calibrated = known_mass is not None or is_weighed(airframe)
+    reference = float(np.median(volts[t < t[0] + _FIRST])) if is_calibrated else curve.voltage
+    return curve.voltage_exponent_std * np.abs(np.log(np.maximum(volts, 0.1 * reference) / reference))
 
 
 def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Track:
@@ -202,6 +226,8 @@ def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Trac
         error = errors.response.error
         relative = error * (departure + reference) + min(_VERTICAL_SHARE * error, _MOST_VERTICAL)
         quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
+    if errors.voltage is not None:
+        quantities[main] = _with_std(quantities[main], errors.voltage * np.abs(quantities[main].value))
     gain = drag_gain(flight, track)
     if gain is not None:
         quantities |= _with_drag_error(track.t, quantities, main, flight, gain, errors.weight)

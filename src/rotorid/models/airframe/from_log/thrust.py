@@ -131,7 +131,7 @@ def _curve(parameters: Mapping[str, float], level: float, voltage: float, source
     """The thrust curve with a full thrust, N, at a voltage, V; NaN: independent of it. source: of the full thrust."""
     expo, expo_source = _expo(parameters)
     zero, full = _range(parameters)
-    exponent, exponent_std = (0.0, 0.0) if math.isnan(voltage) else _VOLTAGE
+    exponent, exponent_std = (0.0, math.hypot(*_VOLTAGE)) if math.isnan(voltage) else _VOLTAGE
     return ThrustCurve(
         (0.0, _digits(level * (1.0 - expo)), _digits(level * expo)),
         zero,
