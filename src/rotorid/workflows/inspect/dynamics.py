@@ -110,7 +110,7 @@ def _axes(members: Sequence[Estimate]) -> str:
 def _filter(v: Mapping[str, Any]) -> str:
     low = [f"low-pass {join_words([number_text(f) for f in v['low_pass']])} Hz"] if v["low_pass"] else []
     notch = [f"notch {join_words([number_text(f) for f in v['notches']])} Hz"] if v["notches"] else []
-    return f"filtered before it was logged: {', '.join(low + notch)}"
+    return f"{' and '.join(low + notch)} before logging"
 
 
 def _slow(v: Mapping[str, Any]) -> str:
@@ -129,7 +129,7 @@ _TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "band": lambda v: f"{v['low']:.0f} to {v['high']:.0f} Hz",
     "filter_known": _filter,
     "filter_off": lambda v: "not filtered by the autopilot",
-    "filter_unknown": lambda v: "filters before logging not known",
+    "filter_unknown": lambda v: "filters unknown",
     "peak": lambda v: f"peak {v['number']}",
     "rotor_harmonic": lambda v: (
         ("rotor frequency" if v["harmonic"] == 1 else f"{v['harmonic']} times the rotor frequency")
@@ -150,6 +150,9 @@ _TEXTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "axis_unknown": lambda v: "the log does not show which rotors turn the vehicle about this axis",
     "model_fails": lambda v: "the response is not that of a gain, a lag and a delay",
     "command_is_feedback": lambda v: "the command only answers the sensor, without set points that change",
+    "lag_disagrees": lambda v: (
+        f"lag + delay of {1e3 * v['lag']:.0f} ms disagree with {1e3 * v['about_axes']:.0f} ms of the same motors about x and y"
+    ),
     "filter_slow": lambda v: (
         f"the signal was low-pass filtered at {v['cutoff']:.0f} Hz before it was logged; {v['required']:.0f} Hz or more are "
         "required"

@@ -44,16 +44,20 @@ _LEAST_RATE: Final = 45.0  # Hz
 _LEAST_TIME: Final = 8.0  # s
 _MEMORY: Final = 0.35  # s
 _ROWS_PER_LAG: Final = 60  # at least
+_SHORT: Final = (
+    6.0  # s of a flight at which the variance doubles, since its blocks are not much longer than the memory
+)
 _FEEDBACK_MEMORY: Final = 0.2  # s
 _LEAST_SHARE: Final = 0.02  # of a command that is not feedback
 _BANDS: Final = 24
 _LOWEST, _HIGHEST = 0.3, 35.0  # Hz
 _HIGHEST_SHARE: Final = 0.17  # of the rate
 _STARTS: Final = (0.3, 0.6, 1.0, 1.6, 2.5)  # Hz, lowest frequencies that are tried
+_FILTER_DELAY: Final = 0.01  # s, by which the filters of gyro and accelerometer may differ
 _LEAST_CUTOFF: Final = 20.0  # Hz, of the filter of a signal that shows the lag
 _LARGEST_MISFIT: Final = 1.5
 _WORST_MISFIT: Final = 12.0
-_LARGEST_STD: Final = {"gain": 0.35, "total_lag": 0.35, "motor_lag": 0.5}  # of the value
+_LARGEST_STD: Final = {"gain": 0.3, "total_lag": 0.25, "motor_lag": 0.4}  # of the value
 _MODEL_STD: Final = {"gain": 0.02, "lag": 0.02}  # of the value, for what the model leaves out
 _TIMING_STD: Final = 0.25  # of a sample of the log, for the time stamps
 
@@ -159,15 +163,47 @@ def _estimates(
             best = fit
     thrust = _AXES[3]
     if force_reason is not None:
-        return [*estimates, *_none(thrust, *force_reason)]
+        return [*_with_disagreement(estimates), *_none(thrust, *force_reason)]
     inputs = {
         id(s): _inputs(s.values["rotor_command"], known)[:, [-1, *range(len(known))]] for s in data.segments
     }
     output = {id(s): s.values["specific_force"][:, 2] for s in data.segments}
     if (share := _independent_share(data, output, inputs)) < _LEAST_SHARE:
-        return [*estimates, *_none(thrust, "command_is_feedback", {"share": share})]
-    fit, lowest = _fit(_response(data, blocks, output, inputs, is_rate=False), default_prior(has_lead=False))
-    return [*estimates, *_of_fit(thrust, fit, lowest, data, force_filter)]
+        return [*_with_disagreement(estimates), *_none(thrust, "command_is_feedback", {"share": share})]
+    response = _response(data, blocks, output, inputs, is_rate=False)
+    fit, lowest = _fit(response, default_prior(has_lead=False))
+    estimates = _with_disagreement(estimates)
+    if best is None or _cutoff(force_filter) < _LEAST_CUTOFF or _lags_agree(fit, best):
+        return [*estimates, *_of_fit(thrust, fit, lowest, data, force_filter)]
+    lags = (float(f.parameters[[LAG, DELAY]].sum()) for f in (fit, best))
+    values = dict(zip(("lag", "about_axes"), lags, strict=True))
+    return [*estimates, *_none(thrust, "lag_disagrees", values)]
+
+
+def _cutoff(filtered: Finding) -> float:
+    """Lowest cut-off frequency of a filter, Hz."""
+    return min(filtered.values.get("low_pass") or [math.inf])
+
+
+def _lags_agree(fit: LagFit, other: LagFit) -> bool:
+    """Whether lag and delay of two axes agree, since the motors are the same; their filters may differ."""
+    (a, a_std), (b, b_std) = (f.combination(_weights(LAG, DELAY)) for f in (fit, other))
+    return abs(a - b) < 2.0 * math.hypot(a_std, b_std) + _FILTER_DELAY
+
+
+def _with_disagreement(estimates: list[Estimate]) -> list[Estimate]:
+    """Lags about x and y, whose standard deviations are at least half of a significant difference between them."""
+    result = list(estimates)
+    for quantity in _LAGS:
+        pair = [i for i, e in enumerate(result) if e.quantity == quantity and e.is_identified]
+        if len(pair) == 2:
+            a, b = (result[i] for i in pair)
+            difference = abs(a.value - b.value)
+            if difference > 2.0 * math.hypot(a.std, b.std):
+                for i in pair:
+                    std = max(result[i].std, 0.5 * difference)
+                    result[i] = dataclasses.replace(result[i], std=std)
+    return result
 
 
 def _independent_share(
@@ -197,6 +233,7 @@ def _response(
     frequencies = np.geomspace(_LOWEST, min(_HIGHEST, _HIGHEST_SHARE / data.dt), _BANDS)
     memory = min(_MEMORY, data.duration / _ROWS_PER_LAG)
     whole, deleted = autoregression(data, blocks, output, inputs, memory, frequencies)
+    deleted = whole + math.sqrt(1.0 + _SHORT / data.duration) * (deleted - whole)
     factor = 2j * np.pi * frequencies if is_rate else np.ones_like(frequencies)
     return Response(frequencies, factor * whole[:, 0], factor * deleted[:, :, 0])
 
@@ -235,7 +272,7 @@ def _of_fit(axis: _Axis, fit: LagFit, lowest: float, data: Record, filtered: Fin
     estimates = [_checked("gain", axis.gain, axis, gain, gain_std, axis.unit, _LARGEST_STD["gain"], notes)]
     if axis.name == "z":
         return estimates
-    cutoff = min(filtered.values.get("low_pass") or [math.inf])
+    cutoff = _cutoff(filtered)
     if cutoff < _LEAST_CUTOFF:
         values = {"cutoff": cutoff, "required": _LEAST_CUTOFF}
         return [*estimates, *(not_identified("lag", q, axis.name, "s", "filter_slow", values) for q in _LAGS)]
@@ -248,7 +285,8 @@ def _of_fit(axis: _Axis, fit: LagFit, lowest: float, data: Record, filtered: Fin
     estimates.append(_checked("lag", "total_lag", axis, total, total_std, "s", limit, notes))
     lag, lag_std = fit.combination(_weights(LAG))
     lag_std = math.hypot(lag_std, timing, _MODEL_STD["lag"] * lag)
-    estimates.append(_checked("lag", "motor_lag", axis, lag, lag_std, "s", _LARGEST_STD["motor_lag"], notes))
+    limit = _LARGEST_STD["motor_lag"] if estimates[-1].is_identified else 0.0
+    estimates.append(_checked("lag", "motor_lag", axis, lag, lag_std, "s", limit, notes))
     delay, delay_std = fit.combination(_weights(DELAY))
     is_separable = estimates[-1].is_identified
     delay_std = math.hypot(delay_std, timing, _MODEL_STD["lag"] * lag)
