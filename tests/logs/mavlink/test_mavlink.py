@@ -230,6 +230,22 @@ def test_escs_report_in_groups_of_four(tmp_path: Path):
     np.testing.assert_allclose(speed.values[7] * 30 / np.pi, [107, 207, 307, 407, 507, 607])
 
 
+def test_escs_of_px4_are_numbered_as_their_outputs(tmp_path: Path):
+    out = Recording()
+    heartbeat(out, 0, kind=2, autopilot=PX4)
+    for n, function in enumerate((103, 101, 0, 0, 104, 102), 1):
+        (as_float,) = struct.unpack("<f", struct.pack("<i", function))
+        out.send(0, "PARAM_VALUE", f"UAVCAN_EC_FUNC{n}".encode(), as_float, 6, 6, 65535)
+    for i in range(50):
+        us = 1_000_000 + 20_000 * i
+        for first in (0, 4):
+            rpm = [100 * (first + k + 1) for k in range(4)]
+            out.send_raw(us, 291, 10, struct.pack("<Q4i8fB", us, *rpm, *[0.0] * 8, first))
+    speed = flight_of(tmp_path, tlog(out))["rotor_speed"]
+    np.testing.assert_allclose(speed.values[7] * 30 / np.pi, [200, 600, 100, 500])
+    assert "rpm of outputs 2, 6, 1, 5" in speed.source
+
+
 def test_escs_of_ardupilot_are_numbered_as_their_outputs(tmp_path: Path):
     recording = hover_recording(50)
     for i in range(50):

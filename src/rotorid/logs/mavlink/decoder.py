@@ -233,11 +233,14 @@ def _outputs(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
 
 
 def _esc_status(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
-    """ESCs report four at a time: a sample is complete with the last group, and no part of it is older than 50 ms."""
-    count = vehicle.escs or vehicle.rotors
-    if count == 0:
+    """ESCs report four at a time: a sample is complete with the last group, and no part of it is older than 50 ms.
+
+    PX4 numbers them as the outputs that they are on, whose motors its parameters name."""
+    outputs = vehicle.escs_of_motors
+    order = [n - 1 for n in outputs] or list(range(vehicle.escs or vehicle.rotors))
+    if not order:
         return None
-    groups = list(range(0, count, 4))
+    groups = sorted({4 * (n // 4) for n in order})
     complete: list[int] = []
     speeds: list[np.ndarray] = []
     for i, (index, rpm) in enumerate(zip(rows["index"].tolist(), rows["rpm"], strict=True)):
@@ -246,10 +249,11 @@ def _esc_status(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Foun
             reports = [vehicle.esc_reports[g] for g in groups]
             if max(abs(t - stamps[i]) for t, _ in reports) < 0.05:
                 complete.append(i)
-                speeds.append(np.concatenate([s for _, s in reports])[:count])
+                speeds.append(np.array([vehicle.esc_reports[4 * (n // 4)][1][n % 4] for n in order]))
     if not complete:
         return None
-    return "rotor_speed", stamps[complete], np.stack(speeds), "rpm, to rad/s"
+    words = f"rpm of outputs {', '.join(str(n) for n in outputs)}, to rad/s" if outputs else "rpm, to rad/s"
+    return "rotor_speed", stamps[complete], np.stack(speeds), words
 
 
 def _esc_telemetry(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:

@@ -179,6 +179,12 @@ class Vehicle:
         columns = np.array(outputs) - 1
         return Motors(columns, int(prefix == "PWM_AUX"), low[columns], high[columns], description)
 
+    @property
+    def escs_of_motors(self) -> list[int]:
+        """Outputs of PX4, from 1 on, of the motors in their order, where the parameters of one output driver name them."""
+        groups = {} if self.autopilot == ARDUPILOT else px4_outputs(self.parameters)
+        return next(iter(groups.values())) if len(groups) == 1 else []
+
     def _px4_outputs(self) -> tuple[str, list[int]]:
         """The group of parameters that names motors, and the outputs of them in the order of the rotors."""
         groups = px4_outputs(self.parameters)
