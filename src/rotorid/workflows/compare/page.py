@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rotorid.estimators.registry import estimator_label
 from rotorid.findings import Finding, Severity
 from rotorid.report.page import Page, add_header, notes_list, table
-from rotorid.results.text import title
+from rotorid.results.text import Tone, title
 from rotorid.workflows.compare.display import score_figures
 from rotorid.workflows.compare.score_text import cell_heading, cell_rows, comparison_verdict, score_rows
 from rotorid.workflows.compare.scores import Comparison
 from rotorid.workflows.compare.text import flights_text, to_text
 
-_TONES = {"good": "Consistent estimates", "caution": "Estimates to be used with care", "bad": "No score"}
+_TONES: Final[Mapping[Tone, str]] = {
+    "good": "Consistent estimates",
+    "caution": "Estimates to be used with care",
+    "bad": "No score",
+}
 
 
 def comparison_page(comparison: Comparison, findings: Sequence[Finding], source: str, airframe: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from rotorid.results.text import Verdict, decimals, estimator_label, percent, value_text
 from rotorid.workflows.compare.scores import LATE_START, STEP_TIMEOUT, AverageScore, Comparison, Mean

@@ -259,10 +259,10 @@ def make_plan(
     progress("Simulating the flight", 0, 0)
     flown, simulation = _simulated(airframe, [fitted[i] for i in chosen], waves, settings)
     stage = Stage(progress, "Predicting the standard deviations", 2)
-    predictions = []
-    for truth in (simulation.flight, simulation.hover):
-        predictions.append(_predicted(vehicle, truth, quantities, noise))
-        stage.advance()
+    flown_prediction = _predicted(vehicle, simulation.flight, quantities, noise)
+    stage.advance()
+    hover_prediction = _predicted(vehicle, simulation.hover, quantities, noise)
+    stage.advance()
     return Plan(
         airframe,
         settings,
@@ -275,7 +275,8 @@ def make_plan(
             for k, (i, one) in enumerate(zip(chosen, flown, strict=True))
         ),
         simulation,
-        *predictions,
+        flown_prediction,
+        hover_prediction,
         selection,
         len(fitted),
     )

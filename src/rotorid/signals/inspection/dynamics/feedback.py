@@ -34,8 +34,7 @@ def independent_share(
         return 0.0
     past = np.lib.stride_tricks.sliding_window_view(c[:-1], order)
     present = np.lib.stride_tricks.sliding_window_view(y, order + 1)
-    triangle = np.linalg.qr(np.hstack([past, present, c[order:, None]]), mode="r")
-    by_present, rest = (
-        triangle[-2:, -1] ** 2
-    )  # of the command: what the present output adds to its past, and what is left
+    triangle = np.asarray(np.linalg.qr(np.hstack([past, present, c[order:, None]]), mode="r"))
+    # of the command: what the present output adds to its past, and what is left
+    by_present, rest = triangle[-2, -1] ** 2, triangle[-1, -1] ** 2
     return float(rest / (by_present + rest)) if by_present + rest > 1e-12 * float(c @ c) else 0.0

@@ -95,7 +95,8 @@ def gain_and_lag_estimates(flight: Flight, flying: Intervals) -> list[Estimate]:
     names = ["rotor_command", "body_rate", *(["specific_force"] if force_reason is None else [])]
     data = record(flight, names, flying, _RATE)
     if data.duration < _LEAST_TIME:
-        reason = ("flight_short", {"duration": data.duration, "required": _LEAST_TIME})
+        values: dict[str, object] = {"duration": data.duration, "required": _LEAST_TIME}
+        reason = ("flight_short", values)
         return _ordered([e for axis in _AXES for e in _none(axis, *reason)])
     blocks = data.blocks(5.0, 8)
     rows = mixer_rows(data, blocks)

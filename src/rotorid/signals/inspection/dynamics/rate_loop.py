@@ -145,7 +145,7 @@ def _checked(quantity: str, axis: str, value: float, std: float) -> Estimate:
 
 def _gains(products: Complex128[np.ndarray, "f 2 2"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gain by regression on the set point and on the gyro, and coherence."""
-    r, y, cross = products[:, 0, 0].real, products[:, 1, 1].real, np.abs(products[:, 0, 1])
+    r, y, cross = np.real(products[:, 0, 0]), np.real(products[:, 1, 1]), np.abs(products[:, 0, 1])
     return cross / np.maximum(r, 1e-300), y / np.maximum(cross, 1e-300), cross**2 / np.maximum(r * y, 1e-300)
 
 
