@@ -89,7 +89,7 @@ def test_a_ulog_says_why_it_cannot_be_used(page: Chromium, flights: Path) -> Non
     pick(page, "sample_log_small.ulg")
     type_mass(page, "1.5")
     wait_for(
-        page, "document.querySelector('#airframe-state.bad')?.textContent.includes('is not a multirotor')"
+        page, "document.querySelector('#airframe-state.bad')?.textContent.includes('the vehicle is a VTOL')"
     )
 
 

@@ -96,13 +96,14 @@ def wrench(
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)
-        if model is not None:
-            from rotorid.learning.model_files import AIRFRAME, MODEL, WEIGHTS
-            from rotorid.results.files import file_input
-
-            inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
     vehicle = vehicle or airframe_of(None, flight, weighed, span)
-    learned = None if model is None else _model(model, vehicle)
+    learned = None
+    if model is not None:
+        from rotorid.learning.model_files import AIRFRAME, MODEL, WEIGHTS
+        from rotorid.results.files import file_input
+
+        learned = _model(model, vehicle)
+        inputs += [file_input("model", model / part) for part in (MODEL, WEIGHTS, AIRFRAME)]
     others = {} if airframe else airframe_file(vehicle)
     summary = wrench_and_write(flight, vehicle, name, gain, folder, inputs, learned, mcap, others)
     from rotorid.workflows.wrench.terminal import show
