@@ -319,8 +319,12 @@ def tracked_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
 
 
 def thrust_lag(flight: Flight, airframe: Airframe, inputs: Sequence[str]) -> float:
-    """Time constant in s with which the thrust follows the first of these signals that is usable: 0 of measured speeds."""
-    if next(iter(usable_inputs(flight, airframe, inputs)), None) == "rotor_speed":
+    """Time constant in s with which the thrust follows the first of these signals that is usable.
+
+    It is 0 of measured speeds, and of a logged thrust beside them, which is that of the speeds.
+    """
+    signal = next(iter(usable_inputs(flight, airframe, inputs)), None)
+    if signal == "rotor_speed" or (signal == "thrust" and "rotor_speed" in flight):
         return 0.0
     return airframe.number("motor_time_constant", MOTOR_LAG)
 
