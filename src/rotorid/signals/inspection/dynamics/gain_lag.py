@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64
@@ -95,8 +96,7 @@ def gain_and_lag_estimates(flight: Flight, flying: Intervals) -> list[Estimate]:
     names = ["rotor_command", "body_rate", *(["specific_force"] if force_reason is None else [])]
     data = record(flight, names, flying, _RATE)
     if data.duration < _LEAST_TIME:
-        values: dict[str, object] = {"duration": data.duration, "required": _LEAST_TIME}
-        reason = ("flight_short", values)
+        reason = ("flight_short", {"duration": data.duration, "required": _LEAST_TIME})
         return _ordered([e for axis in _AXES for e in _none(axis, *reason)])
     blocks = data.blocks(5.0, 8)
     rows = mixer_rows(data, blocks)
@@ -122,7 +122,7 @@ def _ordered(estimates: list[Estimate]) -> list[Estimate]:
     return sorted(estimates, key=lambda e: places.index(e.quantity))
 
 
-def _none(axis: _Axis, code: str, values: dict[str, object]) -> list[Estimate]:
+def _none(axis: _Axis, code: str, values: Mapping[str, Any]) -> list[Estimate]:
     gain = not_identified("gain", axis.gain, axis.name, axis.unit, code, values)
     if axis.name == "z":
         return [gain]
