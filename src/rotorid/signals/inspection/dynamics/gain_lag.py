@@ -176,9 +176,8 @@ def _estimates(
     estimates = _with_disagreement(estimates)
     if best is None or _cutoff(force_filter) < _LEAST_CUTOFF or _lags_agree(fit, best):
         return [*estimates, *_of_fit(thrust, fit, lowest, data, force_filter)]
-    lags = (float(f.parameters[[LAG, DELAY]].sum()) for f in (fit, best))
-    values = dict(zip(("lag", "about_axes"), lags, strict=True))
-    return [*estimates, *_none(thrust, "lag_disagrees", values)]
+    lag, about_axes = (float(f.parameters[[LAG, DELAY]].sum()) for f in (fit, best))
+    return [*estimates, *_none(thrust, "lag_disagrees", {"lag": lag, "about_axes": about_axes})]
 
 
 def _cutoff(filtered: Finding) -> float:
