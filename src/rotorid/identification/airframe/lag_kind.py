@@ -65,7 +65,15 @@ def with_other_lag(problem: EstimationProblem) -> EstimationProblem:
 
 def compare_other_lag(estimation: Estimation, loss: str) -> OtherLag:
     """The other lag, and how probable it is. loss: of the fit (see `gauss_newton`)."""
-    own, other = estimation.problem, with_other_lag(estimation.problem)
+    return OtherLag(*compare_problem(estimation, with_other_lag(estimation.problem), loss))
+
+
+def compare_problem(
+    estimation: Estimation, other: EstimationProblem, loss: str
+) -> tuple[EstimationProblem, Float[np.ndarray, " free"], float, Float[np.ndarray, " free"]]:
+    """Another problem with the same data and coordinates: itself, its estimate, how probable it is in place of that of the fit,
+    and the difference that it makes. loss: of the fit (see `gauss_newton`)."""
+    own = estimation.problem
     z, x, sigma, weight = estimation.z, estimation.x, estimation.sigma, estimation.weight
     result = gauss_newton(other, z, x, sigma, loss, _STEPS, _TOLERANCE)
     squares = own.predict(x, z, sigma).squared_residuals
@@ -73,7 +81,7 @@ def compare_other_lag(estimation: Estimation, loss: str) -> OtherLag:
     by_block = sum_by_block(own.data, gain)
     by_prior = 0.5 * (np.sum(other.prior_errors(result.z) ** 2) - np.sum(own.prior_errors(z) ** 2))
     difference = other.quantities(result.z) - own.quantities(z)
-    return OtherLag(other, result.z, other_lag_probability(by_block, float(by_prior)), difference)
+    return other, result.z, other_lag_probability(by_block, float(by_prior)), difference
 
 
 def other_lag_probability(by_block: Float[np.ndarray, " blocks"], by_prior: float) -> float:

@@ -10,7 +10,7 @@ and gains thrust as it moves across its axis (translational lift, k_h). The forc
 induced drag and the momentum of the air that is taken along; the flapping moment (k_f) turns the vehicle up against the wind.
 It grows with the rotor speed, and so with the root of T_i, and so does the inflow. Since each rotor moves with the body, these
 forces damp rotation. k is a linear drag, and A a drag area (drag coefficient times area): one number for all axes, or one for
-each body axis.
+each body axis. A body with plane sides has rather a quadratic drag of each axis j by itself, -1/2 rho A_j |v_j| v_j.
 
 References: P. Martin, E. Salaun, The true role of accelerometer feedback in quadrotor control, ICRA 2010; J. Svacha,
 K. Mohta, V. Kumar, Improving quadrotor trajectory tracking by compensating for aerodynamic effects, ICUAS 2017; J.-M. Kai,
@@ -52,6 +52,8 @@ def air_wrench(
     thrust: Float[Array, " rotors"],
     rotors: Sequence[Rotor],
     p: Values,
+    *,
+    is_by_axis: bool = False,
 ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
     """Force f in N, world frame, and torque in N m, body frame.
 
@@ -62,11 +64,13 @@ def air_wrench(
         thrust: T_i of each rotor, N.
         rotors: their positions (m) and axes.
         p: drag and, where the model has them, drag_area and the parameters of `ROTOR_AERODYNAMICS`, with centre_of_mass.
+        is_by_axis: whether the quadratic drag of each axis is that of its own velocity, and not of the total one.
     """
     v = rotations.rotate(rotations.inverse(attitude), velocity)
     force = -p["drag"] * v
     if "drag_area" in p:
-        speed = jnp.sqrt(jnp.sum(v**2) + _STILL**2)
+        square = v**2 if is_by_axis else jnp.sum(v**2)
+        speed = jnp.sqrt(square + _STILL**2)
         force = force - 0.5 * AIR_DENSITY * p["drag_area"] * speed * v
     rotor_force, torque = rotor_air_wrench(v, body_rate, thrust, rotors, p)
     return rotations.rotate(attitude, force + rotor_force), torque

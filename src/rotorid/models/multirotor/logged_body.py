@@ -63,6 +63,7 @@ class LoggedBody(System):
         torques_observable: whether the body rate is a state; else it is an input. At least one of the two is true.
         has_unmodelled_torque: whether e is a state; it needs the body rate as a state.
         has_unmodelled_force: whether f is a state.
+        has_axis_drag: whether the quadratic drag of each body axis is that of its own velocity (see `air`).
     """
 
     parameters: tuple[Parameter, ...]
@@ -71,6 +72,7 @@ class LoggedBody(System):
     torques_observable: bool
     has_unmodelled_torque: bool = False
     has_unmodelled_force: bool = False
+    has_axis_drag: bool = False
 
     @property
     def hidden(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -168,7 +170,9 @@ class LoggedBody(System):
             force = force + u["mass"] * x["unmodelled_force"]
         if self.has_pose:
             velocity = x["velocity"] - jnp.concatenate([u["wind"], jnp.zeros(1)])
-            of_air = air_wrench(x["attitude"], velocity, omega, thrust, self.rotors, p)
+            of_air = air_wrench(
+                x["attitude"], velocity, omega, thrust, self.rotors, p, is_by_axis=self.has_axis_drag
+            )
             force = rotations.rotate(x["attitude"], force)
         else:
             of_air = rotor_air_wrench(jnp.zeros(3), omega, thrust, self.rotors, p)

@@ -18,13 +18,14 @@ from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.command_uncertainty import add_command_uncertainty
+from rotorid.identification.airframe.drag_shape import add_drag_shape_uncertainty
 from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
 from rotorid.identification.airframe.lag_kind import add_lag_uncertainty
 from rotorid.identification.airframe.operating_conditions import compare_parts
 from rotorid.identification.airframe.rotor_thrusts import as_logged
 from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
 from rotorid.identification.fitting.disagreement import add_disagreement
-from rotorid.identification.fitting.estimation import output_residuals
+from rotorid.identification.fitting.estimation import OutputResiduals, output_residuals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flights
@@ -318,6 +319,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
     airframe_fit = _with_lag_uncertainty(airframe_fit)
+    airframe_fit, shape_findings = _with_drag_shape(airframe_fit, predictions)
     if data.other_commands:
         airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
@@ -351,7 +353,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         *structure_findings(structures),
         *lag_findings(airframe_fit),
         *part_findings,
-        *check_shape(airframe_fit.estimation, predictions),
+        *shape_findings,
         *colour_findings(predictions),
     ]
     findings += fit_findings(fit, request, data, disturbed, len(masses))
@@ -383,6 +385,16 @@ def _with_lag_uncertainty(airframe_fit: AirframeFit) -> AirframeFit:
     if airframe_fit.other_lag is None:
         return airframe_fit
     return airframe_fit.with_fit(add_lag_uncertainty(airframe_fit.estimation.fit, airframe_fit.other_lag))
+
+
+def _with_drag_shape(
+    airframe_fit: AirframeFit, predictions: Sequence[OutputResiduals]
+) -> tuple[AirframeFit, list[Finding]]:
+    """The fit whose covariance contains what a quadratic drag of each axis would change, where the residuals show one."""
+    found, other = check_shape(airframe_fit.estimation, predictions)
+    if other is None:
+        return airframe_fit, found
+    return airframe_fit.with_fit(add_drag_shape_uncertainty(airframe_fit.estimation.fit, other)), found
 
 
 def _has_impossible_clock(fit: Fit) -> bool:

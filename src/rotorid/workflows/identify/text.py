@@ -17,6 +17,7 @@ from rotorid.results.text import (
     label,
     percent,
     plus_minus,
+    rounded_text,
     title,
 )
 from rotorid.workflows.fly_back.acceptance import is_inconclusive
@@ -226,10 +227,19 @@ def _axis_drag(v: Values) -> str:
     drags = join_words([label(name) for name in names])
     effect = f"{title(drags)} compensate each other" if len(names) > 1 else f"{title(drags)} compensates this"
     advice = " Estimate fewer drags at once." if len(names) > 2 else ""
+    areas = [
+        f"{label(n)} {rounded_text(b)} m² instead of {rounded_text(a)} m²"
+        for n, (a, b) in v.get("areas", {}).items()
+    ]
+    bands = "so estimates of drag and thrust curve may be wrong by more than their standard deviations."
+    if areas:
+        bands = (
+            "so estimates of drag and thrust curve are uncertain. With the drag of each axis the fit has "
+            f"{join_words(areas)}; what it changes is part of the standard deviations."
+        )
     return (
         f"A quadratic drag of each body axis explains {percent(v['share'])} of the residual forces, but the model's drag acts "
-        f"along the total velocity. {effect}, so estimates of drag and thrust curve may be wrong by more than their "
-        f"standard deviations.{advice}"
+        f"along the total velocity. {effect}, {bands}{advice}"
     )
 
 

@@ -11,14 +11,15 @@ f is the specific force, v the velocity relative to the air in the body frame. T
 that of a body with plane sides to |v_i| v_i along each axis i. Where the model lacks a shape, linear drag, rotor drag and
 drag area compensate each other, which a, b and d remove, and the thrust curve is wrong in climbs, by more than their standard
 deviations, which assume a correct model. The shape is reported where it explains a large share of the residuals, by many
-standard deviations of c over blocks of windows.
+standard deviations of c over blocks of windows. Where it is significant at all and the drag area is free, the fit is compared
+with one that has the drag of each axis (`identification.airframe.drag_shape`), and reported if that one predicts better.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,7 @@ from jaxtyping import Float, Int
 from rotorid.errors import ExcitationError
 from rotorid.findings import Finding, Severity
 from rotorid.geometry import rotations
+from rotorid.identification.airframe.drag_shape import AxisDrag, compare_axis_drag
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.workflows.identify.preparation import Preparation
@@ -39,6 +41,7 @@ DRAGS: Final = ("drag", *ROTOR_AERODYNAMICS, "drag_area")
 _LEAST_SPEED: Final = 0.15  # m/s
 _SHARE: Final = 0.2  # of the residual forces
 _SIGMAS: Final = 8.0
+_SIGNIFICANT: Final = 4.0  # standard deviations
 _BLOCK: Final = 2.0  # s
 _ROWS: Final = 100
 _NEGLIGIBLE: Final = 1e-9
@@ -78,25 +81,37 @@ def speed_variation(preparation: Preparation) -> float:
     return max(variations)
 
 
-def check_shape(estimation: Estimation, predictions: Sequence[OutputResiduals]) -> list[Finding]:
+def check_shape(
+    estimation: Estimation, predictions: Sequence[OutputResiduals]
+) -> tuple[list[Finding], AxisDrag | None]:
     """A finding where the residual forces show a quadratic drag of each body axis that the model does not have.
 
     Args:
         estimation: the fit.
         predictions: its outputs and their residuals.
+    Returns:
+        The finding, if any, and what the drag of each axis would change, where the drag area was free and the shape is
+        significant.
     """
     free = [p.name for p in estimation.problem.coordinates.parameters if p.name in DRAGS]
     outputs = {p.name: p for p in predictions} if free else {}
     if not {"attitude", "velocity", "specific_force"} <= set(outputs):
-        return []
+        return [], None
     force, v, block = _rows(estimation, outputs)
     if len(force) < _ROWS:
-        return []
+        return [], None
     share, z = axis_drag(force, v, block)
-    if share < _SHARE or z < _SIGMAS:
-        return []
-    values = {"share": share, "z": z, "parameters": tuple(free)}
-    return [Finding("axis_drag", Severity.WARNING, values, ("specific_force", "velocity"))]
+    is_seen = share >= _SHARE and z >= _SIGMAS
+    values: dict[str, Any] = {"share": share, "z": z, "parameters": tuple(free)}
+    other = None
+    if "drag_area" in free and z >= _SIGNIFICANT:
+        other = compare_axis_drag(estimation)
+        is_seen = is_seen or other.probability > 0.5
+        own = estimation.fit.values
+        values["areas"] = {n: (own[n], v) for n, v in other.values.items() if n.startswith("drag_area")}
+    if not is_seen:
+        return [], other
+    return [Finding("axis_drag", Severity.WARNING, values, ("specific_force", "velocity"))], other
 
 
 def _rows(
