@@ -76,8 +76,8 @@ def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehic
     return pieces
 
 
-def choose(counts: Mapping[tuple[str, str], int]) -> dict[str, str]:
-    """The message for each signal, from the number of valid samples of each (signal, message): the first of
+def choose(counts: Mapping[tuple[str, str], float]) -> dict[str, str]:
+    """The message for each signal, from the number or rate of valid samples of each (signal, message): the first of
     `SOURCES`, or a later one with over four times as many samples."""
     choice = {}
     for signal, messages in SOURCES.items():
@@ -162,7 +162,9 @@ def _global_position(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> 
 
 
 def _global_velocity(rows: np.ndarray) -> np.ndarray:
-    return ned_to_enu(columns(rows, "vx", "vy", "vz") / 100.0)
+    """Without a fix, senders fill in zeros."""
+    has_fix = (columns(rows, "lat", "lon") != 0.0).any(axis=1)
+    return _where(has_fix, ned_to_enu(columns(rows, "vx", "vy", "vz") / 100.0))
 
 
 def _highres(signal: str, bits: int, names: tuple[str, ...]) -> _Conversion:
