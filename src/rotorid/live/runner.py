@@ -21,6 +21,7 @@ from rotorid.errors import LinkError, LogError, OutputError, RotoridError
 from rotorid.live.deferred_work import DeferredWork
 from rotorid.live.link.latency_histogram import LatencyHistogram
 from rotorid.live.link.link import Link
+from rotorid.live.link.message_reader import MAX_SILENCE
 from rotorid.live.link.message_requests import MessageRequests
 from rotorid.live.link.message_sender import MessageSender
 from rotorid.live.no_estimate import no_estimate_finding
@@ -40,7 +41,6 @@ _MAX_PACKETS: Final = 64  # packets that are received before one is processed
 _IDLE_INTERVAL: Final = 0.5  # s between snapshots while no messages arrive
 _PUBLISH_INTERVAL: Final = 0.1  # s, the same with a publisher, whose parameter may have to be restored
 _RESTORE_TIMEOUT: Final = 15.0  # s to restore a parameter
-_SILENCE: Final = 3.0  # s without a message from which it is reported
 
 
 @dataclasses.dataclass
@@ -70,6 +70,7 @@ class Runner:
         rate: of the requested messages, Hz.
         publisher: sends estimates to the vehicle, None for none.
         now: the clock of the arrival times, ns since 1970.
+        clock: a monotonic clock, s.
 
     stop: event that ends the session; it can be set from any thread.
     """
@@ -85,20 +86,20 @@ class Runner:
         rate: float = 100.0,
         publisher: Publisher | None = None,
         now: Callable[[], int] = time.time_ns,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.session, self.link, self.recorder, self.publisher = session, link, recorder, publisher
         self.consumers = list(consumers)
         self.stop = threading.Event()
         self.result = SessionResult()
-        self._wait, self._now = wait, now
+        self._wait, self._now, self._clock = wait, now, clock
         self._first_skipped: int | None = None  # number of the first packet that is skipped
         self._is_live = not isinstance(link, Replay)
         self._queue: deque[tuple[int, bytes]] = deque()
         self._link_error: RotoridError | None = None
         self._deferred = DeferredWork(session, recorder)
         self._requests = MessageRequests(session.reader, MessageSender(link), rate) if self._is_live else None
-        self._start = self._last_packet = self._last_snapshot = time.monotonic()
-        self._is_silent = False
+        self._start = self._last_packet = self._last_snapshot = self._clock()
         self._restore_deadline: float | None = None
         self._arrival = time.time_ns()
 
@@ -109,7 +110,7 @@ class Runner:
             LinkError, LogError: nothing could be estimated.
             OutputError: the recording could not be written.
         """
-        start = time.monotonic()
+        start = self._clock()
         try:
             if self._is_live:
                 self._run_live()
@@ -117,7 +118,7 @@ class Runner:
                 self._run_replay()
         finally:
             self._set_skipping(False)
-            self.result.seconds = time.monotonic() - start
+            self.result.seconds = self._clock() - start
             self._deferred.do_all()
             self.session.end()
             if self.recorder is not None:
@@ -128,14 +129,14 @@ class Runner:
 
     def _run_live(self) -> None:
         with self._deferred.collecting_garbage():
-            start = time.monotonic()
-            while self.link.receive(0.0) is not None and time.monotonic() < start + _RECEIVE_TIMEOUT:
+            start = self._clock()
+            while self.link.receive(0.0) is not None and self._clock() < start + _RECEIVE_TIMEOUT:
                 pass  # packets that arrived while the estimators were compiled are incomplete
-            self._start = self._last_packet = time.monotonic()
+            self._start = self._last_packet = self._clock()
             while not self._has_ended():
                 self._check_recording()
                 if self._requests is not None:
-                    self._requests.update(time.monotonic())
+                    self._requests.update(self._clock())
                 self._receive(0.0)
                 if self._is_late():
                     self._skip_queue()
@@ -203,9 +204,9 @@ class Runner:
         if self.publisher is None:
             return True
         if self._restore_deadline is None:
-            self._restore_deadline = time.monotonic() + _RESTORE_TIMEOUT
+            self._restore_deadline = self._clock() + _RESTORE_TIMEOUT
             self.publisher.restore()
-        return self.publisher.is_restored or time.monotonic() > self._restore_deadline
+        return self.publisher.is_restored or self._clock() > self._restore_deadline
 
     def _run_replay(self) -> None:
         assert isinstance(self.link, Replay)
@@ -223,16 +224,11 @@ class Runner:
 
     def _process(self, arrival: int, data: bytes, *, skip: bool = False) -> None:
         self._set_skipping(skip)
-        self._last_packet, self._arrival = time.monotonic(), arrival
+        self._last_packet, self._arrival = self._clock(), arrival
         self.result.packets += 1
-        if self._is_silent:
-            self._is_silent = False
-            self.session.events.add("messages_resumed")
         snapshots = self.session.feed(arrival, data, skip=skip)
         if snapshots:
-            seconds = (
-                (self._now() - arrival) * 1e-9 if self._is_live else time.monotonic() - self._last_packet
-            )
+            seconds = (self._now() - arrival) * 1e-9 if self._is_live else self._clock() - self._last_packet
             self.session.latency = max(seconds, 0.0)
         for snapshot in snapshots:
             self._show(snapshot)
@@ -240,7 +236,7 @@ class Runner:
             self._check_wait(self._last_packet)
 
     def _show(self, snapshot: Snapshot) -> None:
-        self._last_snapshot = time.monotonic()
+        self._last_snapshot = self._clock()
         if snapshot.attitude is not None:
             self.result.last = snapshot
             self.result.estimates += 1
@@ -252,10 +248,10 @@ class Runner:
             self.publisher.show(snapshot)
 
     def _idle(self) -> None:
-        now = time.monotonic()
-        if not self._is_silent and now > self._last_packet + _SILENCE and self.result.packets:
-            self._is_silent = True
-            self.session.events.add("messages_stopped")
+        now = self._clock()
+        reader = self.session.reader
+        if not reader.is_silent and now > self._last_packet + MAX_SILENCE and self.result.packets:
+            reader.report_silence()
             self._show(self.session.idle())
         elif now > self._last_snapshot + (_IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL):
             self._show(self.session.idle())

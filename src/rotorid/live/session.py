@@ -19,6 +19,7 @@ from rotorid.live.snapshot import ESTIMATING_NOISE, ON_GROUND, WAITING, Event, R
 from rotorid.models.airframe.airframe import Airframe
 
 _IDLE_INTERVAL: Final = 0.25  # s between snapshots without an estimate
+_MAX_AGE: Final = 1.0  # s of the latest estimate
 _DEFAULT_ROTORS: Final = 4
 
 
@@ -52,7 +53,7 @@ class Session:
         self.latency = 0.0
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
-        self._last_snapshot = -math.inf  # session time, s
+        self._last_snapshot = self._last_estimate = -math.inf  # session time, s
         if self.estimators.wrench_problem:
             self.events.add("wrench_not_observed", reason=self.estimators.wrench_problem)
 
@@ -106,12 +107,12 @@ class Session:
         if not math.isfinite(timeline.latest):
             return []
         self.reader.report_gap()
-        if self.reader.choose_sources():
-            self._start()
+        self._update_sources()
         snapshots = []
         for step in self.estimators.steps(timeline.latest - timeline.wait * waits):
             if step.has_changed:
                 self.events.add("take_off" if step.is_flying else "landing")
+            if step.has_changed or (step.estimate is None and self._health == WAITING):
                 self._health = ESTIMATING_NOISE if step.is_flying else ON_GROUND
             if step.estimate is not None:
                 snapshots.append(self._snapshot(step.estimate))
@@ -119,25 +120,46 @@ class Session:
             snapshots.append(self._snapshot(None))
         return snapshots
 
-    def _start(self) -> None:
-        reader = self.reader
-        periods, missing = reader.sources.periods(), reader.missing_signals()
-        interpolate = "collective_command" in reader.sources.chosen
-        rate = self.estimators.start(periods, reader.timeline.latest, interpolate=interpolate)
+    def _update_sources(self) -> None:
+        """Choose the messages that provide the signals, and say what changed."""
+        reader, had_started = self.reader, self.reader.is_ready
+        changes = reader.update_sources()
+        if not changes:
+            return
+        values = {"changes": [change.as_values() for change in changes], "missing": reader.missing_signals()}
+        if not reader.has_required:
+            self.events.add("estimation_paused", **values)
+            return
+        periods, interpolate = reader.sources.periods(), "collective_command" in reader.sources.chosen
+        rate = self.estimators.set_rates(periods, reader.timeline.latest, interpolate=interpolate)
         command_rate = 1.0 / periods["rotor_command"] if interpolate else None
-        self.events.add("estimation_started", rate=rate, command_rate=command_rate, missing=missing)
-        self._health = ON_GROUND
+        self.events.add(
+            "sources_changed" if had_started else "estimation_started",
+            rate=rate,
+            command_rate=command_rate,
+            **values,
+        )
+        if not had_started:
+            self._health = ON_GROUND
 
     def _snapshot(self, estimate: StepEstimate | None) -> Snapshot:
         attitude, t = None, self.reader.timeline.latest
         self._last_snapshot = t
-        if estimate is not None:
-            t = estimate.t
+        if estimate is None:
+            self._check_age(t)
+        else:
+            t = self._last_estimate = estimate.t
             self._readings = self.estimators.readings(estimate)
             self._update_health(estimate)
             attitude = self.estimators.attitude(estimate)
         self.events.add_repeats(t)
         return self._make(t, attitude, self.events.take())
+
+    def _check_age(self, t: float) -> None:
+        """The health of an estimate holds for `_MAX_AGE` s; then the session waits for messages."""
+        is_estimating = self._health not in (WAITING, ESTIMATING_NOISE, ON_GROUND)
+        if is_estimating and (t > self._last_estimate + _MAX_AGE or self.reader.is_silent):
+            self._health = WAITING
 
     def _update_health(self, estimate: StepEstimate) -> None:
         health = Health(int(estimate.estimate.health))
@@ -157,6 +179,7 @@ class Session:
 
     def idle(self) -> Snapshot:
         """A snapshot while no messages arrive."""
+        self._check_age(self.reader.timeline.latest)
         return self._make(self.reader.timeline.event_time, None, self.events.take())
 
     def _make(

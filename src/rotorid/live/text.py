@@ -75,11 +75,41 @@ def clock_text(clock: ClockState) -> str:
     )
 
 
-def _estimation_started(v: Values) -> str:
+def _rates(v: Values) -> str:
     text = f"estimating at {v['rate']:.0f} Hz"
     if v["command_rate"] is not None:
         text += f"; rotor commands ({v['command_rate']:.0f} Hz) are interpolated by the collective command"
     return text + (f"; not received: {signals_text(v['missing'])}" if v["missing"] else "")
+
+
+def _source_change(change: Values) -> str:
+    """One of the changes of `sources_changed` and `estimation_paused`."""
+    signal, message, previous = (
+        label(change["signal"]),
+        change["message"],
+        change["previous_message"],
+    )
+    if message is None:
+        return f"{signal} is no longer received ({previous})"
+    rate = f"{change['rate']:.0f} Hz"
+    if message == previous:
+        return f"{signal} ({message}) at {rate} instead of {change['previous_rate']:.0f} Hz"
+    before = f", before from {previous} at {change['previous_rate']:.0f} Hz" if previous else ""
+    return f"{signal} from {message} at {rate}{before}"
+
+
+def _source_changes(v: Values) -> str:
+    return "; ".join(map(_source_change, v["changes"]))
+
+
+def _estimation_paused(v: Values) -> str:
+    return f"{_source_changes(v)}; no estimates without {signals_text(v['missing'])}"
+
+
+def _other_vehicle(v: Values) -> str:
+    return (
+        f"{v['vehicle']} sends on this link too; it is not followed (to follow it: --system-id {v['system']})"
+    )
 
 
 def _messages_missing(v: Values) -> str:
@@ -112,13 +142,18 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "message_gap": lambda v: f"no messages for {v['duration']:.1f} s",
     "messages_missing": _messages_missing,
     "messages_stopped": lambda _: "no more messages are received",
+    "measurements_stopped": lambda _: "the vehicle sends heartbeats, but no more measurements",
     "messages_resumed": lambda _: "messages are received again",
+    "messages_requested_again": lambda v: f"requested again: {join_words(v['messages'])}",
+    "other_vehicle": _other_vehicle,
     "vehicle_detected": lambda v: f"detected {v['vehicle']}",
     "vehicle_rebooted": lambda _: "the vehicle rebooted; the estimates are kept",
     "rotor_count_mismatch": _rotor_count_mismatch,
     "take_off": lambda _: "in the air",
     "landing": lambda _: "on the ground",
-    "estimation_started": _estimation_started,
+    "estimation_started": _rates,
+    "sources_changed": lambda v: f"{_source_changes(v)}; {_rates(v)}",
+    "estimation_paused": _estimation_paused,
     "restarted_after_gap": lambda v: f"restarted after {v['duration']:.1f} s without measurements",
     "covariance_reset": lambda _: "covariance reset after repeated large innovations",
     "diverged": lambda _: Health.DIVERGED.meaning,

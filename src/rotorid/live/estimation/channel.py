@@ -29,7 +29,19 @@ class Channel:
         """Make the sampler. periods: of the signals, s. latest: session time, s; later rows are used."""
         system = self.tracker.system
         rate = grid_rate(periods, system, MAX_RATE)
+        if rate == 0.0:  # none of its signals has arrived since the reboot
+            assert self.sampler is not None
+            rate = 1.0 / self.sampler.step
         self.sampler = Sampler(system.inputs, system.outputs, rate, periods, latest)
+
+    def change_rates(self, periods: Mapping[str, float], latest: float) -> None:
+        """Use other rates of the signals from now on. Arguments as of `start`."""
+        if self.sampler is None:
+            self.start(periods, latest)
+            return
+        rate = grid_rate(periods, self.tracker.system, MAX_RATE)
+        if rate > 0.0:
+            self.sampler.change_rates(rate, periods)
 
     def reboot(self, periods: Mapping[str, float], latest: float) -> None:
         """Restart after a reboot of the vehicle; estimates are kept. Arguments as of `start`."""

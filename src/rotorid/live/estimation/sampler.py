@@ -19,6 +19,7 @@ from rotorid.models.system import System
 
 _STALE_PERIODS = 5.0
 _STALE_FLOOR = 0.25  # s
+_MIN_RATE = 25.0  # Hz: longer steps than its inverse are not stable with the lag of motors
 _MAX_KNOTS = 4000  # of one input: more than any wait needs
 
 Values = tuple[float, ...]
@@ -57,28 +58,42 @@ class Sampler:
     def restart(self, start: float) -> None:
         """Discard all measurements. start: session time, s; all rows are later."""
         self._input_signals = {
-            name: _HeldSignal(
-                name == "body_rate", max(_STALE_FLOOR, _STALE_PERIODS * self._periods.get(name, 0.0))
-            )
-            for name in self._inputs
+            name: _HeldSignal(name == "body_rate", self._stale_age(name)) for name in self._inputs
         }
         self._measurements: dict[str, dict[int, list[tuple[float, Values]]]] = {
             name: {} for name in self._outputs
         }
         self._next_row = math.floor(start / self.step) + 1
 
+    def change_rates(self, rate: float, periods: Mapping[str, float]) -> None:
+        """Continue on another grid, after the last row. Arguments as of the class; measurements are kept."""
+        last, measurements = (self._next_row - 1) * self.step, self._measurements
+        self.step, self._periods = 1.0 / rate, dict(periods)
+        for name, signal in self._input_signals.items():
+            signal.stale = self._stale_age(name)
+        self._measurements = {name: {} for name in self._outputs}
+        self._next_row = math.floor(last / self.step + 0.5) + 1  # at least half a step later
+        for name, rows in measurements.items():
+            for t, values in (m for row in rows.values() for m in row):
+                self._add_measurement(name, t, values)
+
+    def _stale_age(self, name: str) -> float:
+        return max(_STALE_FLOOR, _STALE_PERIODS * self._periods.get(name, 0.0))
+
     def add(self, signal: str, t: float, values: Values) -> None:
         """Add a measurement. t: session time, s."""
         input_signal = self._input_signals.get(signal)
         if input_signal is not None:
             input_signal.add(t, values)
-        rows = self._measurements.get(signal)
-        if rows is not None:
-            row = round(t / self.step)
-            if row < self._next_row:
-                self.late += 1
-            elif len(rows) < _MAX_KNOTS:
-                rows.setdefault(row, []).append((t, values))
+        if signal in self._measurements:
+            self._add_measurement(signal, t, values)
+
+    def _add_measurement(self, signal: str, t: float, values: Values) -> None:
+        rows, row = self._measurements[signal], round(t / self.step)
+        if row < self._next_row:
+            self.late += 1
+        elif len(rows) < _MAX_KNOTS:
+            rows.setdefault(row, []).append((t, values))
 
     @property
     def next_due(self) -> float:
@@ -131,7 +146,7 @@ class _HeldSignal:
     is too old, s."""
 
     def __init__(self, backward: bool, stale: float) -> None:
-        self._backward, self._stale = backward, stale
+        self._backward, self.stale = backward, stale
         self._times: list[float] = []
         self._knots: list[tuple[float, Values]] = []
 
@@ -148,7 +163,7 @@ class _HeldSignal:
     def is_fresh(self, t: float) -> bool:
         """Whether its latest value before t, s, is not too old."""
         before = bisect_right(self._times, t) - 1
-        return before >= 0 and t - self._times[before] <= self._stale
+        return before >= 0 and t - self._times[before] <= self.stale
 
     def next_time(self, t: float) -> float:
         """The first time stamp after t, s; infinity if there is none yet."""
@@ -180,6 +195,10 @@ class _HeldSignal:
 
 
 def grid_rate(periods: Mapping[str, float], system: System, maximum: float) -> float:
-    """Rate of the grid for a System, Hz: the rate of its fastest signal, at most `maximum`. periods: by signal, s."""
+    """Rate of the grid for a System, Hz: the rate of its fastest signal, at least `_MIN_RATE` and at most `maximum`; 0 if it
+    receives none of them.
+
+    periods: by signal, s.
+    """
     rates = [1.0 / periods[n] for n in (*system.inputs, *system.outputs) if periods.get(n, 0.0) > 0.0]
-    return min(maximum, max(rates))
+    return min(maximum, max(*rates, _MIN_RATE)) if rates else 0.0

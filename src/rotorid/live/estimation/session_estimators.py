@@ -94,19 +94,21 @@ class SessionEstimators:
             self._wrench.uncertainty.prepare()
         return engines[0]
 
-    def start(self, periods: Mapping[str, float], latest: float, *, interpolate: bool) -> float:
-        """Start the samplers, once the sources of the signals are chosen.
+    def set_rates(self, periods: Mapping[str, float], latest: float, *, interpolate: bool) -> float:
+        """Set the rates of the signals, after each choice of their sources; the first time, this starts the samplers.
 
         Args:
-            periods: of the signals, s.
+            periods: of the signals that are received, s.
             latest: session time, s.
             interpolate: whether rotor commands are interpolated by the collective command.
         Returns:
             Rate of the tracker, Hz.
         """
         for channel in self._channels:
-            channel.start(periods, latest)
-        if interpolate:
+            channel.change_rates(periods, latest)
+        if not interpolate:
+            self._interpolator = None
+        elif self._interpolator is None:
             self._interpolator = CommandInterpolator(periods["rotor_command"])
         assert self._tracker.sampler is not None
         return 1.0 / self._tracker.sampler.step

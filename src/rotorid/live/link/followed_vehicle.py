@@ -31,7 +31,7 @@ class FollowedVehicle:
 
     system, component: its MAVLink ids, 0 before it is detected. description: e.g. "PX4 quadrotor, system 1". properties:
     from its messages. is_armed: from its latest heartbeat. losses: lost frames. duplicates: frames received twice. ignored:
-    why other systems are not followed, by system id.
+    why other systems are not followed, by system id. others: their descriptions. heartbeats: number of its heartbeats.
     """
 
     def __init__(self, system_id: int | None = None, rotors: int = 4) -> None:
@@ -43,6 +43,8 @@ class FollowedVehicle:
         self.description = ""
         self.duplicates = 0
         self.ignored: dict[int, str] = {}
+        self.others: dict[int, str] = {}
+        self.heartbeats = 0
         self.losses = Losses()
         self.restart()
 
@@ -72,6 +74,8 @@ class FollowedVehicle:
         The parameters that assign outputs to motors are used once all of them have arrived: on a lossy link, an
         incomplete set would be wrong.
         """
+        if name == "HEARTBEAT" and int(rows["type"][0]) not in MULTIROTORS:
+            return  # an autopilot that has just booted may not know its type yet
         if name != "PARAM_VALUE":
             self.properties.learn(name, rows)
             return
@@ -97,19 +101,25 @@ class FollowedVehicle:
             return
         if frame.system == self.system and frame.component == self.component:
             self.is_armed = bool(rows["base_mode"][0] & _ARMED)
-        if self.system:
-            if frame.system != self.system and len(self.ignored) < _MAX_IGNORED:
-                self.ignored.setdefault(frame.system, "another vehicle")
+            self.heartbeats += 1
             return
         name = _NAMES.get(autopilot, f"autopilot {autopilot}")
-        if kind not in MULTIROTORS:
-            self.ignored[frame.system] = f"{OTHERS.get(kind, f'vehicle of type {kind}')}, {name}"
-        elif self._system_id is not None and frame.system != self._system_id:
-            self.ignored[frame.system] = "another vehicle"
-        else:
+        is_multirotor = kind in MULTIROTORS
+        kind_name = MULTIROTORS[kind] if is_multirotor else OTHERS.get(kind, f"vehicle of type {kind}")
+        description = f"{name} {kind_name}, system {frame.system}"
+        if not self.system and is_multirotor and self._system_id in (None, frame.system):
             self.system, self.component = frame.system, frame.component
             self.is_armed = bool(rows["base_mode"][0] & _ARMED)
-            self.description = f"{name} {MULTIROTORS[kind]}, system {frame.system}"
+            self.heartbeats += 1
+            self.description = description
+            self.ignored.pop(frame.system, None)  # while it starts, an autopilot may send another type
+            self.others.pop(frame.system, None)
+        elif frame.system != self.system and len(self.ignored) < _MAX_IGNORED:
+            if not self.system and not is_multirotor:
+                self.ignored[frame.system] = f"{kind_name}, {name}"
+            else:
+                self.ignored.setdefault(frame.system, "another vehicle")
+            self.others[frame.system] = description
 
     def _remember(self, content: bytes) -> None:
         self._known.add(content)

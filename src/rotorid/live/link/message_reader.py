@@ -18,7 +18,7 @@ from rotorid.live.link.followed_vehicle import FollowedVehicle
 from rotorid.live.link.message_rate import MessageRate
 from rotorid.live.link.message_sender import PARAMETER_REAL
 from rotorid.live.link.overload_policy import OverloadPolicy
-from rotorid.live.link.signal_sources import SignalSources
+from rotorid.live.link.signal_sources import SignalSources, SourceChange
 from rotorid.live.link.timeline import LONGEST_WAIT, Timeline
 from rotorid.live.snapshot import LinkState
 from rotorid.logs.mavlink.decoder import Piece, convert, times
@@ -27,8 +27,12 @@ from rotorid.logs.mavlink.frames import Link as FrameBuffer
 from rotorid.logs.mavlink.messages import BY_NUMBER
 from rotorid.logs.mavlink.vehicle import LEARNED
 
+MAX_SILENCE: Final = 3.0
+"""s without a measurement from which it is reported."""
+
 _MAX_PARAMETERS: Final = 5000
 _STAMPS: Final = frozenset(("time_boot_ms", "time_usec"))
+_WRAPPED: Final = "SERVO_OUTPUT_RAW"  # its time stamps wrap around every 71.6 minutes
 
 
 @runtime_checkable
@@ -55,7 +59,8 @@ class MessageReader:
         sink: receives the measurements.
         datagrams: whether each packet contains whole messages only.
 
-    parameters: float parameters of the vehicle, latest values. invalid_bytes: bytes that are not MAVLink.
+    parameters: float parameters of the vehicle, latest values. invalid_bytes: bytes that are not MAVLink. is_silent: whether
+    no measurement arrives any more. counts: received messages of the vehicle by number.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class MessageReader:
         self.overload = OverloadPolicy()
         self.events = EventLog(self.timeline)
         self.parameters: dict[str, float] = {}
+        self.counts: dict[int, int] = {}
         self.invalid_bytes = 0
         self._rotors, self._required, self._outputs, self._sink = rotors, required, outputs, sink
         self._buffer = None if datagrams else FrameBuffer()
@@ -83,12 +89,20 @@ class MessageReader:
         self._arrival = 0.0
         self._rate = MessageRate()
         self._boots = self._gaps = 0
-        self._has_rotor_mismatch = False
+        self._has_rotor_mismatch = self._has_started = self.is_silent = False
+        self._reported_vehicles: set[int] = set()
+        self._last_message = self._last_measurement = 0.0  # s since the first arrival
 
     @property
     def is_ready(self) -> bool:
-        """Whether all required signals are received."""
-        return bool(self.sources.chosen)
+        """Whether all required signals have been received, now or before."""
+        return self._has_started
+
+    @property
+    def has_required(self) -> bool:
+        """Whether the signals that are received now suffice for estimates."""
+        chosen = set(self.sources.chosen)
+        return set(self._required) <= chosen and bool(set(self._outputs) & chosen)
 
     def missing_signals(self) -> dict[str, tuple[str, ...]]:
         """Signals that the vehicle does not send, each with the messages that contain it; required signals first."""
@@ -108,14 +122,52 @@ class MessageReader:
             self._first_arrival, self._zero = arrival, arrival * 1e-9
         self._arrival = (arrival - self._first_arrival) * 1e-9
         buffer, frames = self._split(data)
-        previous_system = self.vehicle.system
+        previous_system, previous_received = self.vehicle.system, self.vehicle.losses.received
         is_used = False
         for frame in frames:
             if self.vehicle.accept(buffer, frame):
+                self.counts[frame.message] = self.counts.get(frame.message, 0) + 1
                 is_used = self._read_message(buffer, frame, skip) or is_used
         if self.vehicle.system and not previous_system:
             self.events.add("vehicle_detected", vehicle=self.vehicle.description)
+        self._check_silence(is_used, previous_received)
+        self._report_other_vehicles()
         return is_used
+
+    def _report_other_vehicles(self) -> None:
+        """Add an event for each vehicle that is not followed, once the followed one is known."""
+        others = self.vehicle.others
+        if not self.vehicle.system or len(others) == len(self._reported_vehicles):
+            return
+        for system, description in others.items():
+            if system not in self._reported_vehicles:
+                self._reported_vehicles.add(system)
+                self.events.add("other_vehicle", vehicle=description, system=system)
+
+    def _check_silence(self, is_used: bool, previous_received: int) -> None:
+        """Add an event when the measurements stop, and when they are received again.
+
+        Args:
+            is_used: whether a measurement has just arrived.
+            previous_received: messages of the vehicle before this packet.
+        """
+        silence = self._arrival - self._last_measurement
+        if is_used:
+            self._last_measurement = self._arrival
+            if self.is_silent:
+                self.is_silent = False
+                self.events.add("messages_resumed")
+        elif self.is_ready and silence > MAX_SILENCE:
+            is_alive = self._arrival - self._last_message < MAX_SILENCE
+            self.report_silence("measurements" if is_alive else "messages")
+        if self.vehicle.losses.received > previous_received:
+            self._last_message = self._arrival
+
+    def report_silence(self, what: str = "messages") -> None:
+        """Add an event, once, that nothing is received any more. what: "messages", or "measurements" beside heartbeats."""
+        if not self.is_silent:
+            self.is_silent = True
+            self.events.add("messages_stopped" if what == "messages" else "measurements_stopped")
 
     def _split(self, data: bytes) -> tuple[bytes, Sequence[Frame]]:
         """The frames of these bytes, and the buffer that they refer to."""
@@ -135,7 +187,11 @@ class MessageReader:
         message = BY_NUMBER.get(frame.message)
         if message is None:
             return False
-        name, may_use = message.name, self.sources.may_use(message.name)
+        name, latest = message.name, self.timeline.latest
+        may_use = self.sources.may_use(name)
+        if may_use and not self.sources.is_due(name, latest):
+            self.sources.count(name, latest)
+            may_use = False
         if not may_use and name not in LEARNED:
             return False
         rows = record(buffer, frame, message)
@@ -144,21 +200,27 @@ class MessageReader:
             self.vehicle.learn(name, rows)
         if name == "PARAM_VALUE":
             self._read_parameter(rows)
+        elif name == "SYSTEM_TIME":  # a vehicle that has rebooted may send no other message with a time stamp
+            self._session_time(float(rows["time_boot_ms"][0]) / 1e3, name, rows, frame)
+            return False
         if not may_use:
             return False
-        latest = np.array([self.timeline.stamp])
+        clock = np.array([self.timeline.stamp])
         if skip and not self.overload.is_exempt(name):
-            stamps = times(name, rows, latest, properties)
+            self.sources.count(name, latest)
+            stamps = times(name, rows, clock, properties)
             if self.overload.count_message(name) and stamps is not None and math.isfinite(stamps[-1]):
-                self._session_time(float(stamps[-1]), rows, frame)
+                self._session_time(float(stamps[-1]), name, rows, frame)
             return False
-        pieces = [p for p in convert(name, rows, latest, properties) if self._is_usable(p)]
+        pieces = [p for p in convert(name, rows, clock, properties) if self._is_usable(p)]
         if not pieces:
+            if math.isfinite(latest):
+                self.sources.select(name, (), latest)
             return False
-        t = self._session_time(float(pieces[0].times[-1]), rows, frame)
+        t = self._session_time(float(pieces[0].times[-1]), name, rows, frame)
         if t is None:
             return True
-        for piece in self.sources.select(pieces, t):
+        for piece in self.sources.select(name, pieces, t):
             self._sink.add(piece.signal, t, tuple(piece.values[-1].tolist()))
         return True
 
@@ -167,15 +229,16 @@ class MessageReader:
             name = bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")
             self.parameters[name] = float(rows["param_value"][0])
 
-    def _session_time(self, stamp: float, rows: np.ndarray, frame: Frame) -> float | None:
+    def _session_time(self, stamp: float, name: str, rows: np.ndarray, frame: Frame) -> float | None:
         """Session time of a message, s; None while it is not known. stamp: s of the vehicle's clock."""
-        t = self.timeline.add(stamp, self._arrival)
+        t = self.timeline.add(stamp, self._arrival, is_unambiguous=name != _WRAPPED)
         if self.timeline.boots != self._boots:
             self._boots = self.timeline.boots
             self.events.add("vehicle_rebooted")
             self.vehicle.restart()
             self.clock.restart()
             self._sink.reboot(self.sources.periods(), self.timeline.latest)
+            self.sources.restart(self.timeline.latest)
         if t is not None and _STAMPS & set(rows.dtype.names or ()):
             self.vehicle.losses.stamped(t, frame.sequence, self.timeline.latest - LONGEST_WAIT)
             self.clock.update(stamp, self._arrival, self._zero)
@@ -194,12 +257,17 @@ class MessageReader:
             )
         return False
 
-    def choose_sources(self) -> bool:
-        """Choose the messages to use, once all required signals are received. Returns whether that was now."""
-        if self.is_ready or not self.sources.choose(self.timeline.latest, self._required, self._outputs):
-            return False
-        self.overload.set_sources(self.sources.chosen)
-        return True
+    def update_sources(self) -> list[SourceChange]:
+        """Choose the messages to use, if that is due; the first time once all required signals are received.
+
+        Returns:
+            What changed.
+        """
+        changes = self.sources.update(self.timeline.latest, self._required, self._outputs)
+        if changes:
+            self._has_started = True
+            self.overload.set_sources(self.sources.chosen)
+        return changes
 
     def report_gap(self) -> None:
         """Add an event for the latest interruption, if it is new."""

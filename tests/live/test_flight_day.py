@@ -1,0 +1,164 @@
+"""Restarts, streams that start, stop and change, lost requests and other vehicles, on a virtual clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+
+from rotorid.errors import LinkError
+from rotorid.live.recording.recorder import Recorder
+from rotorid.live.recording.recording import Recording
+from rotorid.live.recording.replay import open_recording
+from rotorid.live.runner import Runner
+from rotorid.live.snapshot import Event, Snapshot
+from rotorid.live.text import event_text
+from rotorid.models.airframe.airframe import Airframe
+from tests.live.conftest import session
+from tests.live.scripted_vehicle import ARDUPILOT, PX4, Flight, ScriptedVehicle
+from tests.live.simulated_flight import Sender, heartbeat
+
+RATE = 50.0  # Hz
+
+
+class Day:
+    """What a session says of a scripted day. times: session time at 0 s of the script is 0, so both agree."""
+
+    def __init__(self, airframe: Airframe, vehicle: ScriptedVehicle, path: Path) -> None:
+        self.vehicle, self.path = vehicle, path
+        self.snapshots: list[Snapshot] = []
+        self.at: list[float] = []
+        recorder = Recorder(path, "# made", {"estimator": "ekf", "datagrams": "yes"})
+        runner = Runner(
+            session(airframe),
+            vehicle,
+            [self],
+            recorder,
+            rate=RATE,
+            now=lambda: vehicle.nanoseconds,
+            clock=lambda: vehicle.now,
+        )
+        with pytest.raises(LinkError, match="the script is over"):
+            runner.run()
+
+    def show(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        self.at.append(self.vehicle.now)
+
+    def close(self) -> None:
+        self.snapshots.clear()
+
+    def events(self, *codes: str, after: float = 0.0, before: float = 1e9) -> list[Event]:
+        """Events by the virtual clock."""
+        return [
+            e
+            for t, m in zip(self.at, self.snapshots, strict=True)
+            for e in m.events
+            if (not codes or e.code in codes) and after <= t < before
+        ]
+
+    def estimates(self, after: float, before: float) -> list[tuple[float, Snapshot]]:
+        pairs = zip(self.at, self.snapshots, strict=True)
+        return [(t, m) for t, m in pairs if m.attitude is not None and after <= t < before]
+
+    def assert_estimated(self, flight: Flight) -> None:
+        """Estimates are back within 5 s, and the mass is right at the end."""
+        found = self.estimates(flight.start, flight.end)
+        assert found[0][0] < flight.start + 5.0
+        before_descent = [m for t, m in found if t < flight.end - 2.5]
+        mass = before_descent[-1].readings["mass"]
+        assert abs(mass.value - flight.mass) < 3.0 * mass.std
+        assert abs(mass.value / flight.mass - 1.0) < 0.03
+
+    def assert_replayed(self, airframe: Airframe) -> None:
+        """A replay of the recording gives the same estimates."""
+        again = Recorder(self.path.with_suffix(".again"), "# made", {"estimator": "ekf", "datagrams": "yes"})
+        Runner(session(airframe), open_recording(Recording(self.path), 0.0), recorder=again).run()
+        first, second = (list(Recording(r).estimates()) for r in (self.path, again.path))
+        first, second = ([e for e in found if e["attitude"]] for found in (first, second))
+        assert len(first) > 100
+        assert first == second
+
+
+def texts(events: list[Event]) -> str:
+    return "\n".join(map(event_text, events))
+
+
+@pytest.fixture(scope="module")
+def px4(airframe: Airframe, tmp_path_factory: pytest.TempPathFactory) -> Day:
+    """A restart on the ground, one in the air, half of the requests lost, less bandwidth, a second vehicle."""
+    flights = Flight(3.0, 10.0), Flight(17.0, 30.0)
+    vehicle = ScriptedVehicle(
+        PX4, flights, 30.3, restarts=[(10.5, 1.5), (20.5, 1.0)], limits=[(25.0, 20.0)], loss=0.5
+    )
+    for t in (7.2, 8.2):
+        vehicle.push(t, heartbeat(Sender(9)))
+    with jax.enable_x64(True):  # pyright: ignore[reportArgumentType]
+        return Day(airframe, vehicle, tmp_path_factory.mktemp("px4") / "a.mcap")
+
+
+@pytest.fixture(scope="module")
+def ardupilot(airframe: Airframe, tmp_path_factory: pytest.TempPathFactory) -> Day:
+    """An EKF without an origin until the first flight is under way, and a restart on the ground."""
+    flights = Flight(4.0, 11.5), Flight(19.0, 26.0)
+    vehicle = ScriptedVehicle(ARDUPILOT, flights, 26.3, restarts=[(12.0, 4.0)], origin=7.0)
+    with jax.enable_x64(True):  # pyright: ignore[reportArgumentType]
+        return Day(airframe, vehicle, tmp_path_factory.mktemp("ardupilot") / "a.mcap")
+
+
+def test_estimates_are_back_after_each_restart_of_px4(px4: Day) -> None:
+    for flight in px4.vehicle.flights:
+        px4.assert_estimated(flight)
+    assert px4.estimates(21.5, 30.0)[0][0] < 21.5 + 5.0  # after the restart in the air
+    assert len(px4.events("vehicle_rebooted", after=12.0, before=13.0)) == 1
+    assert len(px4.events("vehicle_rebooted", after=21.5, before=22.5)) == 1
+    assert len(px4.events("vehicle_rebooted")) == 2
+
+
+def test_lost_requests_are_repeated_and_what_comes_is_used(px4: Day) -> None:
+    """The first request of ACTUATOR_OUTPUT_STATUS is lost; PX4 sends SERVO_OUTPUT_RAW at 10 Hz after a boot."""
+    (change,) = px4.events("sources_changed", before=12.0)
+    assert "rotor command from ACTUATOR_OUTPUT_STATUS at 50 Hz, before from SERVO_OUTPUT_RAW at 10 Hz" in (
+        event_text(change)
+    )
+    again = px4.events("messages_requested_again", after=12.0, before=13.0)
+    assert "ACTUATOR_OUTPUT_STATUS" in again[0].values["messages"]
+    requests = [t for t, name in px4.vehicle.requests if name == "ACTUATOR_OUTPUT_STATUS"]
+    assert any(12.0 <= t < 17.0 for t in requests)
+    assert any(21.5 <= t < 25.0 for t in requests)
+
+
+def test_each_change_of_source_or_rate_is_said_once(px4: Day) -> None:
+    (slower,) = px4.events("sources_changed", after=25.0)
+    assert "at 20 Hz instead of 50 Hz" in event_text(slower)
+    assert slower.values["rate"] == pytest.approx(25.0)
+    assert px4.estimates(28.0, 30.0)
+
+
+def test_a_second_vehicle_is_named_once(px4: Day) -> None:
+    (event,) = px4.events("other_vehicle")
+    assert event_text(event) == (
+        "PX4 quadrotor, system 9 sends on this link too; it is not followed (to follow it: --system-id 9)"
+    )
+
+
+def test_a_replay_of_the_day_gives_the_same_estimates(px4: Day, airframe: Airframe) -> None:
+    px4.assert_replayed(airframe)
+
+
+def test_estimates_are_back_after_a_restart_of_ardupilot(ardupilot: Day) -> None:
+    for flight in ardupilot.vehicle.flights:
+        ardupilot.assert_estimated(flight)
+    codes = [e.code for e in ardupilot.events(after=11.5, before=19.0)]
+    assert {"messages_stopped", "messages_resumed", "vehicle_rebooted", "messages_requested_again"} <= set(
+        codes
+    )
+
+
+def test_velocity_is_used_once_the_ekf_has_an_origin(ardupilot: Day) -> None:
+    (started,) = ardupilot.events("estimation_started")
+    assert "not received: velocity" in event_text(started)
+    (changed,) = ardupilot.events("sources_changed", before=14.0)
+    assert "velocity from LOCAL_POSITION_NED at 50 Hz" in event_text(changed)
+    assert changed.t < 10.0
