@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import jax
@@ -12,9 +14,11 @@ from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.recording import Recording
 from rotorid.live.recording.replay import open_recording
 from rotorid.live.runner import Runner
+from rotorid.live.session import Session
 from rotorid.live.snapshot import Event, Snapshot
 from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
+from tests.live import simulated_flight
 from tests.live.conftest import session
 from tests.live.scripted_vehicle import ARDUPILOT, PX4, Flight, ScriptedVehicle
 from tests.live.simulated_flight import Sender, heartbeat
@@ -25,13 +29,15 @@ RATE = 50.0  # Hz
 class Day:
     """What a session says of a scripted day. times: session time at 0 s of the script is 0, so both agree."""
 
-    def __init__(self, airframe: Airframe, vehicle: ScriptedVehicle, path: Path) -> None:
+    def __init__(
+        self, airframe: Airframe, vehicle: ScriptedVehicle, path: Path, made: Session | None = None
+    ) -> None:
         self.vehicle, self.path = vehicle, path
         self.snapshots: list[Snapshot] = []
         self.at: list[float] = []
         recorder = Recorder(path, "# made", {"estimator": "ekf", "datagrams": "yes"})
         runner = Runner(
-            session(airframe),
+            made or session(airframe),
             vehicle,
             [self],
             recorder,
@@ -77,7 +83,7 @@ class Day:
         Runner(session(airframe), open_recording(Recording(self.path), 0.0), recorder=again).run()
         first, second = (list(Recording(r).estimates()) for r in (self.path, again.path))
         first, second = ([e for e in found if e["attitude"]] for found in (first, second))
-        assert len(first) > 100
+        assert len(first) > 50
         assert first == second
 
 
@@ -162,3 +168,38 @@ def test_velocity_is_used_once_the_ekf_has_an_origin(ardupilot: Day) -> None:
     (changed,) = ardupilot.events("sources_changed", before=14.0)
     assert "velocity from LOCAL_POSITION_NED at 50 Hz" in event_text(changed)
     assert changed.t < 10.0
+
+
+class SlowCompiler(ScriptedVehicle):
+    """A vehicle that takes off while the estimators are still being compiled, until `compiled` s."""
+
+    def __init__(self, made: Session, compiled: float) -> None:
+        super().__init__(PX4, [Flight(3.0, 11.0)], 11.2)
+        self._session, self._compiled, self._go = made, compiled, threading.Event()
+        made.estimators.prepare = self._prepare  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _prepare(self) -> str:
+        assert self._go.wait(60.0)
+        return "c"
+
+    def receive(self, timeout: float) -> tuple[int, bytes] | None:
+        if self.now >= self._compiled and not self._go.is_set():
+            self._go.set()
+            while self._session.is_preparing:
+                time.sleep(0.001)
+        return super().receive(timeout)
+
+
+def test_messages_do_not_wait_for_the_compilation(airframe: Airframe, tmp_path: Path) -> None:
+    made = session(airframe)
+    vehicle = SlowCompiler(made, 7.0)
+    made.prepare_in_background()
+    day = Day(airframe, vehicle, tmp_path / "a.mcap", made)
+    assert day.events("estimation_started", before=3.5)
+    assert day.events("compilation_awaited", after=3.0, before=4.5)
+    skipped = day.events("messages_skipped")
+    assert skipped
+    found = day.estimates(0.0, 11.0)
+    assert 7.0 < found[0][0] < 9.5
+    assert abs(found[-1][1].readings["mass"].value / simulated_flight.MASS - 1.0) < 0.03
+    day.assert_replayed(airframe)

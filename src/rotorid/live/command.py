@@ -164,12 +164,14 @@ def live(
         with status("Starting"):
             setup_jax()
         vehicle = _airframe(airframe, recording, link, mass_and_std(mass), span, system_id, wait)
-        with status("Compiling the estimators"):
+        with status("Preparing the estimators"):
+            from rotorid.live.recording.replay import Replay
             from rotorid.live.session import Session
 
             settings = _settings(estimator, system, known_mass, system_id, wrench, recording)
             session = Session(vehicle, settings, datagrams=link.datagrams)
-            session.prepare()
+            if isinstance(link, Replay):
+                session.prepare()
         publisher = _publisher(session, link, vehicle, publish, publish_parameter)
         path = None if no_record else record or _default_path(source)
         heading = f"{source}, {vehicle.name}"
@@ -182,6 +184,8 @@ def live(
             )
             try:
                 with _stop_on_interrupt(runner):
+                    if not isinstance(link, Replay):
+                        session.prepare_in_background()
                     result = runner.run()
             finally:
                 view.close()

@@ -30,8 +30,7 @@ class DeferredWork:
     @contextmanager
     def collecting_garbage(self) -> Iterator[None]:
         """Disable automatic garbage collection; it is then done here only."""
-        gc.collect()
-        gc.freeze()  # objects made so far are permanent and are excluded from later collections
+        self.freeze()
         was_enabled = gc.isenabled()
         gc.disable()
         self._collects_garbage = True
@@ -41,6 +40,11 @@ class DeferredWork:
             self._collects_garbage = False
             if was_enabled:
                 gc.enable()
+
+    def freeze(self) -> None:
+        """Take the objects made so far as permanent: they are excluded from later collections."""
+        gc.collect()
+        gc.freeze()
 
     def record(self, arrival: int, snapshot: Snapshot) -> None:
         """Queue a snapshot for the recording. arrival: of the packet that it follows from, ns since 1970."""

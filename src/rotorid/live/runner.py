@@ -101,6 +101,7 @@ class Runner:
         self._requests = MessageRequests(session.reader, MessageSender(link), rate) if self._is_live else None
         self._start = self._last_packet = self._last_snapshot = self._clock()
         self._restore_deadline: float | None = None
+        self._has_reported_wait = False
         self._arrival = time.time_ns()
 
     def run(self) -> SessionResult:
@@ -129,27 +130,37 @@ class Runner:
 
     def _run_live(self) -> None:
         with self._deferred.collecting_garbage():
-            start = self._clock()
-            while self.link.receive(0.0) is not None and self._clock() < start + _RECEIVE_TIMEOUT:
-                pass  # packets that arrived while the estimators were compiled are incomplete
             self._start = self._last_packet = self._clock()
             while not self._has_ended():
                 self._check_recording()
+                self._check_preparation()
                 if self._requests is not None:
                     self._requests.update(self._clock())
                 self._receive(0.0)
+                must_wait = self.session.must_wait
                 if self._is_late():
                     self._skip_queue()
-                elif self._queue:
+                elif self._queue and not must_wait:
                     self._process(*self._queue.popleft())
                     self._deferred.do_overdue()
-                elif self._link_error is not None:
+                elif self._link_error is not None and not self._queue:
                     raise self._link_error
                 elif not self._deferred.do_one() and not self._receive(_RECEIVE_TIMEOUT):
                     self._idle()
             self._receive(0.0)
             while self._queue:  # these packets are in the recording; a replay estimates from them
-                self._process(*self._queue.popleft())
+                self._process(*self._queue.popleft(), skip=self.session.must_wait)
+
+    def _check_preparation(self) -> None:
+        """Note the end of the compilation, and say that estimates wait for it. The time to wait for signals begins after it."""
+        if self.session.is_preparing:
+            self._start = self._clock()
+            if self.session.must_wait and not self._has_reported_wait:
+                self._has_reported_wait = True
+                self.session.events.add("compilation_awaited")
+                self._show(self.session.idle())
+        elif self.session.end_preparation():
+            self._deferred.freeze()
 
     def _is_late(self) -> bool:
         return (
@@ -191,6 +202,8 @@ class Runner:
     def _next_packet(self, timeout: float) -> tuple[int, bytes] | None:
         """The next packet; None without one and after the link has ended, whose error is raised once the queue is empty."""
         if self._link_error is not None:
+            if timeout:
+                time.sleep(timeout)  # packets wait for the compilation
             return None
         try:
             return self.link.receive(timeout)

@@ -10,6 +10,7 @@ import math
 from typing import Final
 
 from rotorid.estimators.base import Health
+from rotorid.live.estimation.preparation import Preparation
 from rotorid.live.estimation.session_estimators import SessionEstimators
 from rotorid.live.estimation.tracker import StepEstimate
 from rotorid.live.link.followed_vehicle import FollowedVehicle
@@ -51,6 +52,7 @@ class Session:
         )
         self.events = self.reader.events
         self.latency = 0.0
+        self._preparation: Preparation | None = None
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
         self._last_snapshot = self._last_estimate = -math.inf  # session time, s
@@ -60,6 +62,28 @@ class Session:
     def prepare(self) -> str:
         """Compile all functions before they are needed. Returns the engine: "c" or "jax"."""
         return self.estimators.prepare()
+
+    def prepare_in_background(self) -> None:
+        """Compile all functions in a thread, while messages are received. In the air, messages must wait for it."""
+        self._preparation = Preparation(self.estimators.prepare)
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether functions are being compiled."""
+        return self._preparation is not None and self._preparation.is_running
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether the next message should wait until all functions are compiled, since the vehicle is in the air."""
+        return self.is_preparing and self.estimators.needs_preparation
+
+    def end_preparation(self) -> bool:
+        """Raise an error of the compilation. Returns whether the compilation has ended since the last call."""
+        if self._preparation is None or self._preparation.is_running:
+            return False
+        preparation, self._preparation = self._preparation, None
+        preparation.result()
+        return True
 
     def feed(self, arrival: int, data: bytes, *, skip: bool = False) -> list[Snapshot]:
         """Read the next packet of the link, and update the estimators.

@@ -1,6 +1,7 @@
 """Estimation while the vehicle flies, row by row.
 
 session_estimators.py     the tracker and the wrench observer of one session, with all that they need
+preparation.py            compiles in a thread
 channel.py                one estimator with its sampler and flight detector
 sampler.py                measurements to rows of a grid
 command_interpolation.py  rotor commands between two messages, from the collective command

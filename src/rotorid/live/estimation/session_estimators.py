@@ -94,6 +94,11 @@ class SessionEstimators:
             self._wrench.uncertainty.prepare()
         return engines[0]
 
+    @property
+    def needs_preparation(self) -> bool:
+        """Whether the compiled functions are needed soon: the vehicle is in the air."""
+        return any(channel.tracker.is_estimating_noise for channel in self._channels)
+
     def set_rates(self, periods: Mapping[str, float], latest: float, *, interpolate: bool) -> float:
         """Set the rates of the signals, after each choice of their sources; the first time, this starts the samplers.
 

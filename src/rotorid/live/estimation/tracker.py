@@ -76,6 +76,11 @@ class Tracker:
         self._derived.readings(stream.step(_blank(self.system)))
         return stream.engine
 
+    @property
+    def is_estimating_noise(self) -> bool:
+        """Whether rows are collected for the estimate of the measurement noise, after which the step is needed."""
+        return bool(self._noise_rows)
+
     def update(self, row: SampleRow) -> StepEstimate | None:
         """The estimate after one more row in the air; None while the measurement noise is estimated."""
         dt = 0.0 if self._last is None else row.t - self._last
