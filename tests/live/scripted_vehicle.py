@@ -12,7 +12,7 @@ import itertools
 import math
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ class ScriptedVehicle(Link):
         limits: changes of the rate that the autopilot can send, as (s, Hz).
         loss: share of the requests that are lost.
         system: MAVLink system id.
+        parameters: besides those of the outputs.
 
     now: virtual clock, s. requests: message names that were requested, with their times.
     """
@@ -84,8 +85,10 @@ class ScriptedVehicle(Link):
         limits: Sequence[tuple[float, float]] = (),
         loss: float = 0.0,
         system: int = 1,
+        parameters: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__("scripted")
+        self._parameters = dict(parameters or {})
         self.autopilot, self.flights, self.until, self.origin = autopilot, flights, until, origin
         self.outages, self._limits, self._loss = outages, limits, loss
         self.now = 0.0
@@ -174,16 +177,20 @@ class ScriptedVehicle(Link):
         heapq.heappush(self._queue, (t + step, next(self._number), name, b""))
 
     def _answer(self, name: str) -> None:
-        values = {f"PWM_MAIN_FUNC{k}": 100 + k for k in range(1, 5)}
+        values: dict[str, float] = {f"PWM_MAIN_FUNC{k}": 100 + k for k in range(1, 5)}
         if self.autopilot == ARDUPILOT:
-            values = {f"SERVO{k}_FUNCTION": 32 + k for k in range(1, 5)}
-            values |= {"MOT_PWM_MIN": 1000, "MOT_PWM_MAX": 2000}
-        if name not in values:
-            return
-        value, kind = float(values[name]), 9
-        if self.autopilot == PX4:
-            (value,), kind = struct.unpack("<f", struct.pack("<i", values[name])), 6
-        self.push(self.now + 0.02, self._sender("PARAM_VALUE", name.encode(), value, kind, 900, 0))
+            values = {f"SERVO{k}_FUNCTION": 32.0 + k for k in range(1, 5)}
+            values |= {"MOT_PWM_MIN": 1000.0, "MOT_PWM_MAX": 2000.0}
+        values |= self._parameters
+        if name in values:
+            self.push(self.now + 0.02, self.parameter(name, values[name]))
+
+    def parameter(self, name: str, value: float) -> bytes:
+        """PARAM_VALUE; PX4 sends the bytes of an integer."""
+        kind = 9
+        if isinstance(value, int):
+            (value,), kind = struct.unpack("<f", struct.pack("<i", value)), 6
+        return self._sender("PARAM_VALUE", name.encode(), value, kind, 900, 0)
 
     def push(self, t: float, data: bytes) -> None:
         """Add bytes that arrive at t, s."""

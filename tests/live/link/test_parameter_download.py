@@ -13,6 +13,7 @@ from rotorid.live.link.link import Link
 from rotorid.live.link.parameter_download import download_parameters
 from rotorid.models.airframe.from_log.make import airframe_from_parameters
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed
+from tests.live.scripted_vehicle import ScriptedVehicle
 
 PX4 = {
     "MAV_TYPE": 2, "SYS_AUTOSTART": 4001, "CA_ROTOR_COUNT": 4, "THR_MDL_FAC": 0.3, "MPC_THR_HOVER": 0.4,
@@ -97,6 +98,18 @@ def test_all_parameters_of_an_airframe_arrive_on_a_lossy_link() -> None:
     assert sum(k * c**n for n, k in enumerate(curve.coefficients)) == pytest.approx(1.5 * 9.81 / 4, rel=0.01)
     assert curve.voltage == pytest.approx(15.2)
     assert is_weighed(airframe)
+
+
+def test_losses_a_restart_and_parameters_that_nobody_asked_for() -> None:
+    """On a virtual clock: the vehicle restarts while its parameters are read, and a ground station reads all of them."""
+    vehicle = ScriptedVehicle(12, [], 60.0, restarts=[(1.5, 8.0)], loss=0.4, parameters=PX4)
+    for k in range(2000):
+        vehicle.push(10.0 + 0.005 * k, vehicle.parameter(f"OTHER_{k % 700}", 1.0 + k // 700))
+    said = download_parameters(vehicle, wait=40.0, clock=lambda: vehicle.now)
+    assert {name: pytest.approx(value) for name, value in PX4.items()}.items() <= dict(
+        said.parameters
+    ).items()
+    assert vehicle.now < 30.0
 
 
 def test_ardupilot_has_a_frame_and_a_hover_throttle() -> None:
