@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rotorid.identification.airframe.window_inputs import MASS, WIND, Segmentation, find_changepoints
+from rotorid.identification.airframe.window_inputs import (
+    MASS,
+    WIND,
+    Segmentation,
+    _represented,
+    find_changepoints,
+)
 
 
 def test_steps_are_found_where_they_are() -> None:
@@ -34,6 +40,16 @@ def test_steps_that_are_not_worth_a_part_are_none() -> None:
     rng = np.random.default_rng(4)
     truth = np.concatenate([np.zeros(40), np.full(40, 0.008), np.full(40, 0.03)])
     assert find_changepoints((truth + 1e-4 * rng.normal(size=120))[:, None], np.ones((120, 1)), MASS) == [80]
+
+
+def test_windows_that_were_left_out_count_to_the_length_of_a_segment() -> None:
+    """Of eleven windows, those on either side of a step were left out: two remain after it, fewer than a segment has."""
+    every, kept = np.arange(11.0), np.array([0, 1, 2, 3, 4, 5, 6, 9, 10], float)
+    count = _represented(every, kept)
+    assert list(count) == [1, 1, 1, 1, 1, 1, 2, 2, 1]
+    assert list(_represented(every, np.array([2.0, 3.0, 8.0]))) == [3, 3, 5]
+    value = np.where(kept < 8.0, 0.223, 0.0) + 0.001 * np.random.default_rng(0).normal(size=9)
+    assert find_changepoints(value[:, None], np.ones((9, 1)), MASS, count) == [7]
 
 
 def test_a_wind_that_turns_is_cut_where_it_does() -> None:

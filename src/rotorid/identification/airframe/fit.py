@@ -274,9 +274,9 @@ def fit_airframe(
                     data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
             cut = dict(parts)
             if "mass" in free:
-                cut["mass"] = segment_mass(estimation, problem.data, parts["mass"])
+                cut["mass"] = segment_mass(estimation, data, parts["mass"])
             if body.has_pose:
-                cut["wind"] = segment_wind(estimation, problem.data, parts["wind"])
+                cut["wind"] = segment_wind(estimation, data, parts["wind"])
             has_converged = all(_is_same_segmentation(cut[name], parts[name]) for name in ("mass", "wind"))
             parts = cut
             is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])

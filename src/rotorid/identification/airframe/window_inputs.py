@@ -191,20 +191,21 @@ WIND = SegmentationRule(6, 0.5)
 """Changes of the wind, m/s. Errors of a drag model look like wind for some seconds."""
 
 
-def segment_mass(estimation: Estimation, data: WindowData, parts: Segmentation) -> Segmentation:
+def segment_mass(estimation: Estimation, windows: WindowData, parts: Segmentation) -> Segmentation:
     """Segments of constant mass.
 
     Args:
         estimation: a fit with the mass free in other segments.
-        data: its windows.
+        windows: all windows, also those near the ends of segments, which the fit has left out: they count to the length of a
+            segment.
         parts: its segments.
     """
-    return _segment(data, *_window_estimates(estimation, data, parts, "mass"), MASS)
+    return _segment(estimation, windows, parts, "mass", MASS)
 
 
-def segment_wind(estimation: Estimation, data: WindowData, parts: Segmentation) -> Segmentation:
+def segment_wind(estimation: Estimation, windows: WindowData, parts: Segmentation) -> Segmentation:
     """Segments of constant wind; arguments as of `segment_mass`."""
-    return _segment(data, *_window_estimates(estimation, data, parts, "wind"), WIND)
+    return _segment(estimation, windows, parts, "wind", WIND)
 
 
 def _window_estimates(
@@ -227,22 +228,35 @@ def _window_estimates(
 
 
 def _segment(
-    data: WindowData,
-    value: Float[np.ndarray, "w k"],
-    weight: Float[np.ndarray, "w k"],
-    rule: SegmentationRule,
+    estimation: Estimation, windows: WindowData, parts: Segmentation, name: str, rule: SegmentationRule
 ) -> Segmentation:
+    data = estimation.problem.data
+    value, weight = _window_estimates(estimation, data, parts, name)
     flights, starts = [], []
     for f in np.unique(data.flight):
         mine = np.flatnonzero(data.flight == f)
-        cuts = find_changepoints(value[mine], weight[mine], rule)
+        count = _represented(windows.start[windows.flight == f], data.start[mine])
+        cuts = find_changepoints(value[mine], weight[mine], rule, count)
         flights += [f] * (len(cuts) + 1)
         starts += [0.0, *(0.5 * (data.start[mine[k]] + data.end[mine[k - 1]]) for k in cuts)]
     return Segmentation(np.array(flights), np.array(starts))
 
 
+def _represented(every: Float[np.ndarray, " m"], kept: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """How many windows each kept one stands for: itself, and those left out that are nearer to it than to the next. every,
+    kept: starts, s."""
+    place = np.searchsorted(every, kept - 1e-9)
+    before = np.diff(place, prepend=-1) - 1
+    first, last = before - before // 2, np.append(before[1:] // 2, len(every) - 1 - place[-1])
+    first[0] = before[0]
+    return 1 + first + last
+
+
 def find_changepoints(
-    value: Float[np.ndarray, "n k"], weight: Float[np.ndarray, "n k"], rule: SegmentationRule
+    value: Float[np.ndarray, "n k"],
+    weight: Float[np.ndarray, "n k"],
+    rule: SegmentationRule,
+    count: Int[np.ndarray, " n"] | None = None,
 ) -> list[int]:
     """Changepoints of a series: the first index of each segment but the first.
 
@@ -250,9 +264,11 @@ def find_changepoints(
         value: the series, a quantity a column.
         weight: inverse of the variance of each value, up to a factor for each column, which is estimated from the series.
         rule: least length and step.
+        count: number of windows that each value stands for; None: one.
     """
     n, k = value.shape
-    if n < 2 * rule.min_windows:
+    length = np.concatenate([[0], np.cumsum(np.ones(n, int) if count is None else count)])
+    if length[-1] < 2 * rule.min_windows or n < 2:
         return []
     steps = np.diff(value, axis=0) / np.sqrt(1.0 / weight[1:] + 1.0 / weight[:-1])
     spread = np.maximum(1.4826 * np.median(np.abs(steps), axis=0), 1e-12)
@@ -261,8 +277,8 @@ def find_changepoints(
     penalty = _PENALTY * np.log(n) * 0.5 * (1 + k)
     costs, predecessors = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
     costs[0] = -penalty
-    for end in range(rule.min_windows, n + 1):
-        starts = np.arange(0, end - rule.min_windows + 1)
+    for end in range(int(np.searchsorted(length, rule.min_windows)), n + 1):
+        starts = np.arange(np.searchsorted(length, length[end] - rule.min_windows, side="right"))
         s0, s1, s2 = (s[end] - s[starts] for s in sums)
         cost = costs[starts] + np.sum(s2 - s1**2 / s0, axis=1) + penalty
         predecessors[end] = int(np.argmin(cost))
