@@ -1,10 +1,12 @@
 -- Plays setpoints.csv to an ArduPilot copter that hovers in Guided mode: position, velocity, acceleration and yaw, 50 times a second.
 --
--- Put this file and setpoints.csv into APM/scripts on the SD card, set SCR_ENABLE = 1, and an auxiliary switch to Scripting1
--- (RCx_OPTION = 300). Take off by hand to the height of the plan, let it hover, switch to Guided, then put the switch to high. What
+-- Set SCR_ENABLE = 1 and reboot: the autopilot then makes its folder of scripts, APM/scripts on an SD card, or scripts beside the
+-- firmware on Linux boards and in the simulator (a script cannot make it). Put this file and setpoints.csv there, set an auxiliary
+-- switch to Scripting1 (RCx_OPTION = 300), and reboot. Take off by hand to the height of the plan, let it hover, switch to Guided, then put the switch to high. What
 -- the vehicle's nose points to is forward. The switch to low, or any other mode, stops it; a copter in Guided then holds its place.
 
-local FILE = "APM/scripts/setpoints.csv"
+local FOLDERS = { "APM/scripts/", "/APM/scripts/", "scripts/" }
+local FILE = "setpoints.csv"
 local GUIDED = 4
 local SWITCH = 300
 local EVERY_MS = 20
@@ -34,9 +36,11 @@ local function begin()
     done = true
     return
   end
-  file = io.open(FILE, "r")
+  for _, folder in ipairs(FOLDERS) do
+    file = file or io.open(folder .. FILE, "r")
+  end
   if not file then
-    gcs:send_text(4, "plan: cannot read " .. FILE)
+    gcs:send_text(4, "plan: no " .. FILE .. " beside the scripts")
     done = true
     return
   end
