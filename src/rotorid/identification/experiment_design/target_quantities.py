@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rotorid.errors import SettingError
-from rotorid.identification.airframe.priors import BODY, ROTORS, prior_std, prior_value
+from rotorid.identification.airframe.priors import BODY, ROTORS, is_exact, prior_std, prior_value
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.system import quantity_names
@@ -46,11 +46,13 @@ def target_quantities(
     """The quantities of the target parameters, and then those that are estimated with them.
 
     Args:
-        airframe: values and prior standard deviations; without one, a parameter gets the default prior.
+        airframe: values and prior standard deviations; without one, a parameter gets the default prior; with one of 0, it is
+            held fixed.
         targets: parameters to identify.
         fixed: parameters held fixed; mass or thrust_curve must be among them.
     Raises:
-        SettingError: an unknown parameter, no target, a target that is held fixed, or neither mass nor thrust_curve held fixed.
+        SettingError: an unknown parameter, no target, a target that is held fixed or exact in the airframe, or neither mass nor
+            thrust_curve held fixed.
     """
     for name in (*targets, *fixed):
         if name not in PLANNABLE:
@@ -59,6 +61,12 @@ def target_quantities(
     if not targets or both:
         reason = f"{both[0]} is both a target and held fixed" if both else "no target parameter"
         raise SettingError(f"{reason}; name the parameters to identify with --for")
+    exact = [name for name in targets if is_exact(airframe, name)]
+    if exact:
+        raise SettingError(
+            f"{exact[0]}: {airframe.source} gives it a standard deviation of 0, so `rotorid identify` holds it fixed; remove "
+            "`std = 0` there to identify it"
+        )
     if not {"mass", "thrust_curve"} & set(fixed):
         raise SettingError(
             "mass or thrust_curve must be held fixed, since only ratios of forces and masses can be identified; "
@@ -68,6 +76,7 @@ def target_quantities(
     others += [name for name in _IF_GIVEN if airframe.get(name) is not None and name not in fixed]
     if "mass" not in fixed:
         others.append("mass")
+    others = [name for name in others if not is_exact(airframe, name)]
     if "thrust_scale" in targets:
         others = [name for name in others if name != "thrust_curve"]
     names, values, std, unit = [], [], [], []

@@ -13,7 +13,11 @@ from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.system import by_vectors
 from rotorid.results.text import join_words, label, rounded_text
+from rotorid.workflows.identify.findings import parameters_of
 from rotorid.workflows.plan.plan import Plan
+
+_NOT_BY_DEFAULT: Final = ("motor_time_constant_down", "rotor_scale", "thrust_scale")
+"""Parameters that `rotorid identify` estimates only where they are named."""
 
 
 def finding_text(finding: Finding) -> str:
@@ -86,13 +90,16 @@ def checklist(plan: Plan) -> tuple[str, ...]:
     scripts = {
         "px4": "Connect a companion computer or a laptop by telemetry. Start px4_offboard.py there while the vehicle hovers in "
         "Position mode.",
-        "ardupilot": "Copy ardupilot_setpoints.lua and setpoints.csv into APM/scripts on the SD card, and assign a switch to "
-        "Scripting1 (RCx_OPTION 300). In hover, switch to Guided mode, then set that switch to high.",
+        "ardupilot": "Reboot: with SCR_ENABLE the autopilot makes its folder of scripts, APM/scripts on the SD card "
+        "(scripts in a simulator and on Linux boards). Copy ardupilot_setpoints.lua and setpoints.csv there, assign a switch to "
+        "Scripting1 (RCx_OPTION 300), and reboot. In hover, switch to Guided mode, then set that switch to high.",
         "crazyflie": "Play setpoints.csv over the radio with your own script, as full-state set points.",
     }
     parameters = [f"{name} = {value}" for name, value in LOGGING[settings.autopilot].parameters]
     return (
-        "Weigh the vehicle ready to fly, with its battery, and write the mass into the airframe file.",
+        "Weigh the vehicle ready to fly, with its battery."
+        if "mass" in settings.known
+        else "Use the propellers, motors and battery with which the thrust curve of the airframe file was measured.",
         f"Set {join_words(parameters)}." if parameters else "Configure the log as described below.",
         f"Choose a free area of {x + 4.0:g} by {y + 4.0:g} m, away from people, with little wind. The planned flight stays "
         f"within {x:g} by {y:g} m, {low:g} to {high:g} m above the ground; the rest is a safety margin.",
@@ -103,8 +110,19 @@ def checklist(plan: Plan) -> tuple[str, ...]:
         f"Keep a hand on the mode switch: changing the mode stops the plan at once. The plan takes {settings.duration:.0f} s, "
         f"with tilts up to {math.degrees(settings.limits.tilt):.0f} degrees and speeds up to {settings.limits.speed:g} m/s.",
         "Land by hand, disarm, and save the log.",
-        f"rotorid identify LOG --airframe {airframe_argument(plan.airframe)} -o identified",
+        identify_command(plan),
     )
+
+
+def identify_command(plan: Plan) -> str:
+    """The command that identifies the flown plan: with the same parameters held fixed, and every target free."""
+    known = plan.settings.known
+    options = ["--mass KG" if "mass" in known else "--known thrust"]
+    free = parameters_of(plan.quantities.names)
+    if set(plan.settings.targets) & set(_NOT_BY_DEFAULT) or set(known) - {"mass", "thrust_curve"}:
+        options.append(f"--free {','.join(free)}")
+        options = options if "mass" in known else options[1:]
+    return f"rotorid identify LOG --airframe {airframe_argument(plan.airframe)} {' '.join(options)} -o identified"
 
 
 def airframe_argument(airframe: Airframe) -> str:
