@@ -7,18 +7,18 @@ import pytest
 from rotorid.workflows.identify.identify import ValidatedModel, identify_and_validate
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 
-DROPPED = 21.0
-"""s, in the quarter that is held out."""
+PICKED_UP, DROPPED = 14.0, 16.0
+"""s, in the block that is held out, 12 to 18 s."""
 
 
 def validated(*masses: tuple[float, float]) -> ValidatedModel:
-    """Of a flight of 24 s, whose last 6 s are held out."""
+    """Of a flight of 24 s, of which 6 s are held out."""
     return identify_and_validate([made_flight(masses, 24.0)], TRUTH, ("mass", "drag"))
 
 
 def test_the_mass_may_change_in_what_was_fitted_and_in_what_was_held_out() -> None:
     found = validated((0.0, 1.0), (8.0, 1.25), (DROPPED, 1.0))
-    assert [part.value for part in found.model.masses] == pytest.approx([1.0, 1.25], rel=0.01)
+    assert [part.value for part in found.model.masses] == pytest.approx([1.0, 1.25, 1.0], rel=0.01)
     assert found.is_accepted
     assert [note.code for note in found.notes] == ["masses_estimated_for_validation"]
     by = found.model.airframe.fly_back
@@ -37,11 +37,11 @@ def shows_itself(found: ValidatedModel) -> None:
         assert " kg" in lines[2]
         assert "<td>" in result._repr_html_()
         table = result.to_frame().to_pydict()
-        assert table["quantity"][:3] == ["mass", "mass", "drag"]
-        assert table["unit"][:3] == ["kg", "kg", "N s/m"]
-        assert table["value"][:2] == [part.value for part in found.model.masses]
-        assert table["std"][:2] == [part.std for part in found.model.masses]
-        assert table["start"][:3] == [*(part.start for part in found.model.masses), None]
+        assert table["quantity"][:4] == ["mass", "mass", "mass", "drag"]
+        assert table["unit"][:4] == ["kg", "kg", "kg", "N s/m"]
+        assert table["value"][:3] == [part.value for part in found.model.masses]
+        assert table["std"][:3] == [part.std for part in found.model.masses]
+        assert table["start"][:4] == [*(part.start for part in found.model.masses), None]
         estimate = next(t for t in result.plot().data if t.name == "estimate, 95 % band")
         assert len(estimate.y) == len(found.model.fit.names)
         assert all(label.endswith(unit) for label, unit in zip(estimate.y, ("N s/m",), strict=False))
@@ -49,12 +49,12 @@ def shows_itself(found: ValidatedModel) -> None:
 
 
 def test_a_mass_that_changes_only_in_what_was_held_out_is_named() -> None:
-    found = validated((0.0, 1.0), (DROPPED, 1.25))
+    found = validated((0.0, 1.0), (PICKED_UP, 1.25), (DROPPED, 1.0))
     assert [part.value for part in found.model.masses] == pytest.approx([1.0], rel=0.01)
     assert not found.is_accepted
     (note,) = found.notes
     assert note.code == "held_out_mass_changed"
     assert note.values["flight"] == "made.csv"
-    first, second = note.values["masses"]
-    assert (first.value, second.value) == pytest.approx((1.0, 1.25), rel=0.01)
-    assert second.start == pytest.approx(DROPPED, abs=0.05)
+    masses = note.values["masses"]
+    assert [m.value for m in masses] == pytest.approx([1.0, 1.25, 1.0], rel=0.01)
+    assert [m.start for m in masses[1:]] == pytest.approx([PICKED_UP, DROPPED], abs=0.05)

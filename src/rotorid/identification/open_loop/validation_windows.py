@@ -7,6 +7,7 @@ delay. The mean of an attitude is normalised. A signal is missing in gaps longer
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,6 +76,12 @@ class ValidationFlight:
             return None
         since, kg = (np.array(column) for column in zip(*self.masses, strict=True))
         return kg[np.clip(np.searchsorted(since, self.t[self.starts], side="right") - 1, 0, None)]
+
+    @property
+    def runs(self) -> list[slice]:
+        """The starts of each gap-free part."""
+        first = np.flatnonzero(np.diff(self.last_rows, prepend=-1))
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise([*first, len(self.starts)])]
 
     @property
     def name(self) -> str:

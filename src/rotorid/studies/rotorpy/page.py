@@ -118,7 +118,7 @@ _NOTES: Final = (
     "Winds: none; 2 to 4 m/s with gusts of the Dryden model; 2 to 5 m/s without gusts.",
     "The prior airframe has the true geometry and a weighed mass (1 %). Its inertia is off by 20 to 30 %, its torque "
     "ratio by 20 %, its thrust by 10 %; its motor lag is 30 ms, and it has no drag.",
-    "The last quarter of each flight validates the model. Bands are estimates ± 1.96 standard deviations.",
+    "A quarter of each flight, in blocks, validates the model. Bands are estimates ± 1.96 standard deviations.",
     "Flight identifies the ratio of yaw inertia to torque ratio only: the band of inertia z includes that of the torque ratio.",
 )
 

@@ -1,7 +1,7 @@
 """Response gains in two frequency bands: whether the flights test thrust slope and inertia in slow and in fast variations.
 
-The modelled effect x of the rotors and the error e (see `response_gains`), each less its mean, are divided into their moving
-mean over 1 s and what is above it. In each band
+The modelled effect x of the rotors and the error e (see `response_gains`), each less its mean over a part of a flight without a
+gap, are divided into their moving mean over 1 s and what is above it. In each band
 
     g = 1 + sum x e / sum x^2,    var g = sum_b (sum_{k in b} x_k (e_k - (g - 1) x_k))^2 / (sum x^2)^2 + h^2
 
@@ -66,8 +66,8 @@ def band_gains(flights: Sequence[ShortErrors]) -> tuple[BandGain, ...]:
         bands: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {band: [] for band in BANDS}
         for x, e in parts:
             is_known = np.isfinite(e)
-            x, e = (v[is_known] - v[is_known].mean() for v in (x, e))
-            if len(x) >= _MEAN:
+            if is_known.sum() >= _MEAN:
+                x, e = (v[is_known] - v[is_known].mean() for v in (x, e))
                 slow = (_moving_mean(x), _moving_mean(e))
                 bands["slow"].append(slow)
                 bands["fast"].append((x - slow[0], e - slow[1]))
@@ -106,9 +106,9 @@ def _moving_mean(v: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 def _gain(
     parts: Sequence[tuple[np.ndarray, np.ndarray]], block: int, has_feedback: bool
 ) -> tuple[float, float]:
-    """g and its standard deviation. parts: x and e of each flight. block: intervals."""
+    """g and its standard deviation. parts: x and e of each part without a gap. block: intervals."""
     xx, xe, ee = (sum(float(a[i] @ a[j]) for a in parts) for i, j in ((0, 0), (0, 1), (1, 1)))
-    blocks = sum(len(x) // block for x, _ in parts)
+    blocks = sum(len(x) for x, _ in parts) // block
     if blocks < _FEWEST or xx <= 0.0:
         return 1.0, math.inf
     g = xe / xx

@@ -60,7 +60,7 @@ def fit_noise(flights: Sequence[ShortErrors]) -> NoiseModel:
     interval = float(flights[0].held.horizon_rows[0] * STEP)
 
     def series(name: str, axis: int) -> list[np.ndarray]:
-        return [f.errors[name][:, 0, axis] for f in flights if name in f.errors]
+        return [f.errors[name][run, 0, axis] for f in flights if name in f.errors for run in f.held.runs]
 
     processes = {
         name: tuple(_fit_process(series(name, axis), interval) for axis in range(3))
@@ -76,7 +76,7 @@ def fit_noise(flights: Sequence[ShortErrors]) -> NoiseModel:
 
 
 def _autocovariance(series: Sequence[np.ndarray], lags: int) -> Float[np.ndarray, " lags"]:
-    """Mean of r_k r_{k+j} over flights, about 0; pairs with an unknown error are left out."""
+    """Mean of r_k r_{k+j} over gap-free parts, about 0; pairs with an unknown error are left out."""
     total, count = np.zeros(lags + 1), np.zeros(lags + 1)
     for r in series:
         for j in range(min(lags, len(r) - 1) + 1):

@@ -6,11 +6,11 @@ Predictions over successive intervals of 0.05 s have the errors
 
 x_k is the modelled effect of the rotors in the interval: the change of the body rate J^-1 tau D, or the mean specific force
 along the thrust (and e_k the error of that). g is the gain: 1 for a correct model, 1.4 where the vehicle rotates 1.4 times as
-fast as the model. l absorbs an error of delay. A constant torque c is no error of gain, so it is estimated; the thrust, which
-is nearly constant, has no c. Slow disturbances are compensated by the controller, so that command and disturbance cancel; n
-is whitened for that. The standard deviation of g is estimated over blocks of 2 s, for any n. For rotation, the bias by the
-controller's feedback is added: the reverse regression, of the command on the motion, has the opposite bias, and half the
-distance between both is added.
+fast as the model. l absorbs an error of delay. A constant torque c is no error of gain, so it is estimated for each part of a
+flight without a gap; the thrust, which is nearly constant, has no c. Slow disturbances are compensated by the controller, so
+that command and disturbance cancel; n is whitened for that. The standard deviation of g is estimated over blocks of 2 s, for
+any n. For rotation, the bias by the controller's feedback is added: the reverse regression, of the command on the motion, has
+the opposite bias, and half the distance between both is added.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ INTERVAL = 0.05
 
 _BLOCK = 40  # intervals
 _PASSES = 3
-_PART = 5.0  # s
+_FEWEST = 3  # intervals of a part
+_PART = round(5.0 / INTERVAL)  # intervals
 
 
 def short_intervals(held: ValidationFlight) -> ValidationFlight:
@@ -44,15 +45,16 @@ def short_intervals(held: ValidationFlight) -> ValidationFlight:
 
 
 def effects_and_errors(flights: Sequence[ShortErrors]) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """x and e of each flight, by name of the response; none about an axis that is not predicted."""
+    """x and e of each part of flights without a gap, by name of the response; none about an axis that is not predicted."""
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in TOLERANCES}
     for flight in flights:
         held, vehicle, error = flight.held, flight.vehicle, flight.errors
         thrust = _mean_thrusts(held, vehicle)
         rotation = thrust @ angular_acceleration_per_newton(vehicle.airframe).T * INTERVAL
         for axis, name in enumerate(("turn_x", "turn_y", "turn_z") if held.torques_observable else ()):
-            parts[name].append((rotation[:, axis], error["body_rate"][:, 0, axis]))
-        parts["thrust"].append(_thrust_errors(held, vehicle, thrust, error))
+            parts[name] += [(rotation[run, axis], error["body_rate"][run, 0, axis]) for run in held.runs]
+        x, e = _thrust_errors(held, vehicle, thrust, error)
+        parts["thrust"] += [(x[run], e[run]) for run in held.runs]
     return parts
 
 
@@ -67,17 +69,18 @@ def response_gains(flights: Sequence[ShortErrors]) -> tuple[Gain, ...]:
 
 
 def thrust_gain_parts(flights: Sequence[ShortErrors]) -> Float[np.ndarray, " parts"]:
-    """The response gain of the thrust in successive parts of 5 s."""
+    """The response gain of the thrust in successive stretches of 5 s of parts without a gap."""
     gains = []
     for flight in flights:
         held, vehicle, error = flight.held, flight.vehicle, flight.errors
         x, e = _thrust_errors(held, vehicle, _mean_thrusts(held, vehicle), error)
-        part = ((held.t[held.starts] - held.t[held.starts[0]]) // _PART).astype(int)
         is_known = np.isfinite(e)
-        for k in np.unique(part):
-            rows = is_known & (part == k)
-            if rows.sum() * INTERVAL > 0.5 * _PART:
-                gains.append(1.0 + float(x[rows] @ e[rows]) / float(x[rows] @ x[rows]))
+        for run in held.runs:
+            for first in range(run.start, run.stop, _PART):
+                rows = np.arange(first, min(first + _PART, run.stop))
+                rows = rows[is_known[rows]]
+                if len(rows) > 0.5 * _PART:
+                    gains.append(1.0 + float(x[rows] @ e[rows]) / float(x[rows] @ x[rows]))
     return np.array(gains)
 
 
@@ -111,17 +114,21 @@ def _thrust_errors(
 
 
 def _gain(parts: Sequence[tuple[np.ndarray, np.ndarray]], has_constant: bool) -> tuple[float, float]:
-    """g and its standard deviation. parts: x and e of each flight. has_constant: whether each flight has a c."""
+    """g and its standard deviation. parts: x and e of each part. has_constant: whether each part has a c."""
     rows, errors = [], []
     for x, e in parts:
         shift = np.gradient(x) if len(x) > 1 else np.zeros_like(x)
         A = np.stack([x, shift], axis=1)
         is_known = np.isfinite(e)
         A, e = A[is_known], e[is_known]
+        if len(e) < _FEWEST:
+            continue
         if has_constant:
             A, e = A - A.mean(axis=0), e - e.mean()
         rows.append(A)
         errors.append(e)
+    if not rows:
+        return 1.0, math.inf
     rho, solution = 0.0, np.zeros(2)
     whitened = (rows, errors)
     for _ in range(_PASSES):

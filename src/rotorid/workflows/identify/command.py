@@ -78,7 +78,7 @@ def identify(
         typer.Option(
             "--held-out",
             metavar="LOG",
-            help="A flight to validate the model on. Can be given several times. Default: the last quarter of each LOG.",
+            help="A flight to validate the model on. Can be given several times. Default: a quarter of each LOG, in blocks.",
             show_default=False,
         ),
     ] = None,

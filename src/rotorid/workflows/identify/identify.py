@@ -184,7 +184,7 @@ def identify_and_validate(
 
     Args:
         flights, airframe, free, mass, span, known, progress: as of `identify`. The airframe's own residual is not used.
-        held_out: flights to validate on; None: the last quarter of each flight, which is then not fitted.
+        held_out: flights to validate on; None: a quarter of each flight in blocks, which are then not fitted (see `held_out`).
         is_validated: False: all is fitted, and nothing is validated.
         seed: of the random draws of the validation.
         residual: learn what the physics leaves unexplained, with these settings, and add it to the model where it helps on what

@@ -91,8 +91,8 @@ def checklist(plan: Plan) -> tuple[str, ...]:
         "px4": "Connect a companion computer or a laptop by telemetry. Start px4_offboard.py there while the vehicle hovers in "
         "Position mode.",
         "ardupilot": "Reboot: with SCR_ENABLE the autopilot makes its folder of scripts, APM/scripts on the SD card "
-        "(scripts in a simulator and on Linux boards). Copy ardupilot_setpoints.lua and setpoints.csv there, assign a switch to "
-        "Scripting1 (RCx_OPTION 300), and reboot. In hover, switch to Guided mode, then set that switch to high.",
+        "(scripts in a simulator and on Linux boards). Copy ardupilot_setpoints.lua and setpoints.csv there, assign a switch "
+        "to Scripting1 (RCx_OPTION 300), and reboot. In hover, switch to Guided mode, then set that switch to high.",
         "crazyflie": "Play setpoints.csv over the radio with your own script, as full-state set points.",
     }
     parameters = [f"{name} = {value}" for name, value in LOGGING[settings.autopilot].parameters]
