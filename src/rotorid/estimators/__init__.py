@@ -17,6 +17,7 @@ hypotheses.py      the hypotheses of that mixture
 dlm.py             Kalman filter, smoother and likelihood of dynamic linear models
 particle/          particle filters
 wrench/            observers of the external wrench
+rotor_faults/      rotors that lose thrust
 onboard/           an estimator as C99 for a vehicle's computer
 """
 

@@ -1,0 +1,173 @@
+"""Losses of thrust of single rotors, detected as the samples come.
+
+The torque balance of the vehicle is filtered without a fault (`filter_bank`); each onset within the last seconds and each rotor
+is a hypothesis. A loss is reported where
+
+    evidence      2 log likelihood ratio of a rotor's loss is large, summed over the axes and about each of them
+    pattern       the share that is lost is the same about roll, pitch and yaw, within its uncertainty. A shift of the centre of
+                  mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less
+    alternative   no other rotor explains nearly as much
+    duration      it lasts: longer for a small loss than for a stopped motor
+
+The share is then refined for some seconds, and the thrust of the rotor is corrected by it, so that further losses are found.
+Steady offsets and the ratio of thrust over inertia are learned in the first seconds: the airframe's inertia is only a prior.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.estimators.rotor_faults.filter_bank import FilterBank
+from rotorid.estimators.rotor_faults.torque_rows import TorqueRow
+
+LEARNING: Final = 3.0
+"""Time in which offsets and gains are learned before a loss can be detected, s."""
+
+MEMORY: Final = 4.0
+"""Age of the oldest onset that is considered, s."""
+
+LEAST_LOSS: Final = 0.07
+"""Smallest share of its thrust that is reported."""
+
+STOPPED: Final = 0.7
+"""Share of its thrust from which on a motor is taken to have stopped."""
+
+_EVIDENCE: Final = 36.0
+_EVIDENCE_OF_AXIS: Final = 6.0
+_CONSISTENT: Final = 3.0  # standard deviations between the axes
+_PATTERN_STD: Final = 0.15  # of the share, between the axes
+_OTHER: Final = 0.7  # of the evidence, that another rotor may have
+_NO_TORQUE: Final = 0.2  # of the largest torque about an axis, below which a rotor has none
+_LONG, _SHORT = 0.6, 0.15  # s, that a small loss and a stopped motor last
+_REFINED: Final = 3.0  # s after the detection
+_MODEL_STD: Final = 0.05  # of the share: lag, thrust curve between the two commands
+_LEAST_STD: Final = 0.01
+_CONFIRMED: Final = 3  # rows
+
+
+@dataclasses.dataclass(frozen=True)
+class RotorFault:
+    """A rotor that lost thrust. rotor: counted from 0. onset: s. detected: s. share: of its thrust that was lost, with std."""
+
+    rotor: int
+    onset: float
+    detected: float
+    share: float
+    std: float
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the motor gives next to no thrust."""
+        return self.share >= STOPPED
+
+
+class RotorFaultDetector:
+    """Detects losses of thrust of single rotors.
+
+    Args:
+        g: acceleration about each body axis by the thrust of each rotor, rad/s^2 per N.
+        thrust: of one rotor in hover, N.
+        step: between two rows, s.
+
+    faults: as found so far, oldest first; the last one is refined for some seconds.
+    """
+
+    def __init__(self, g: Float[np.ndarray, "3 rotors"], thrust: float, step: float) -> None:
+        self._every = max(round(0.05 / step), 1)
+        self._bank = FilterBank(g, thrust, max(round(MEMORY / (step * self._every)), 4))
+        largest = np.abs(g).max(axis=1, keepdims=True)
+        self._has_torque = np.abs(g) > _NO_TORQUE * largest
+        self.faults: list[RotorFault] = []
+        self.effectiveness = np.ones(g.shape[1])
+        self._since = 0.0
+        self._rows = 0
+        self._confirmed = (-1, 0)
+        self._open: tuple[int, int] | None = None  # onset slot and rotor of the fault that is refined
+        self.trace: list | None = None
+
+    def restart(self) -> None:
+        """After a gap: learn the offsets again."""
+        self._bank.restart()
+        self._since, self._open, self._confirmed = 0.0, None, (-1, 0)
+
+    def step(self, row: TorqueRow) -> RotorFault | None:
+        """Use a row. Returns a loss when it is detected."""
+        self._rows += 1
+        self._since += row.step
+        is_onset = self._since > LEARNING and self._rows % self._every == 0 and self._open is None
+        bank = self._bank
+        bank.step(
+            row.t, row.step, row.acceleration, self.effectiveness * row.thrust, row.rate, is_onset=is_onset
+        )
+        if self._open is not None:
+            self._refine(row.t)
+            return None
+        if self._since <= LEARNING:
+            return None
+        found = self._detect(row.t)
+        if found is None:
+            self._confirmed = (-1, 0)
+            return None
+        slot, rotor = found
+        count = self._confirmed[1] + 1 if self._confirmed[0] == rotor else 1
+        self._confirmed = (rotor, count)
+        if count < _CONFIRMED:
+            return None
+        self._open = found
+        share, std = self._share(slot, rotor)
+        self.faults.append(RotorFault(rotor, float(bank.onsets[slot]), row.t, share, std))
+        return self.faults[-1]
+
+    def _detect(self, t: float) -> tuple[int, int] | None:
+        S, D = self._bank.statistics()
+        used = self._has_torque.T[None]
+        S, D = np.where(used, S, 0.0), np.where(used, D, 0.0)
+        s, d = S.sum(axis=2), D.sum(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            evidence = np.where((d > 0.0) & (s > 0.0), d**2 / s, 0.0)
+            share = np.where(s > 0.0, d / s, 0.0)
+            own = np.where(S > 0.0, D / S, 0.0)
+            variance = np.where(S > 0.0, 1.0 / S, np.inf) + (_PATTERN_STD * share[..., None]) ** 2
+            z = np.where(S > 0.0, D / np.sqrt(S), 0.0)
+        is_same = np.all(~used | (np.abs(own - share[..., None]) < _CONSISTENT * np.sqrt(variance)), axis=2)
+        is_evident = np.all(~used | ((z > 0.0) & (z**2 > _EVIDENCE_OF_AXIS)), axis=2)
+        age = t - self._bank.onsets[:, None]
+        needed = np.where(share > 0.5, _SHORT, _LONG)
+        usable = (evidence > _EVIDENCE) & is_same & is_evident & (share > LEAST_LOSS) & (age >= needed)
+        if self.trace is not None:
+            loose = np.where(is_same & (share > LEAST_LOSS) & (age >= needed), evidence, 0.0)
+            k = np.unravel_index(np.argmax(loose), loose.shape)
+            self.trace.append((t, k[1], loose[k], share[k], z[k].copy()))
+        S, D = self._bank.statistics(1)
+        gradual = np.where(used, D, 0.0).sum(axis=2) ** 2 / np.maximum(
+            np.where(used, S, 0.0).sum(axis=2), 1e-300
+        )
+        usable &= evidence > gradual.max(axis=0)
+        if not usable.any():
+            return None
+        slot, rotor = np.unravel_index(np.argmax(np.where(usable, evidence, 0.0)), evidence.shape)
+        others = np.delete(evidence, rotor, axis=1)
+        if others.size and others.max() > _OTHER * evidence[slot, rotor]:
+            return None
+        return int(slot), int(rotor)
+
+    def _share(self, slot: int, rotor: int) -> tuple[float, float]:
+        S, D = self._bank.statistics()
+        s, d = float(S[slot, rotor].sum()), float(D[slot, rotor].sum())
+        share = d / s
+        return min(share, 1.0), math.sqrt(1.0 / s + (_MODEL_STD * share) ** 2 + _LEAST_STD**2)
+
+    def _refine(self, t: float) -> None:
+        assert self._open is not None
+        slot, rotor = self._open
+        share, std = self._share(slot, rotor)
+        self.faults[-1] = dataclasses.replace(self.faults[-1], share=share, std=std)
+        if t - self.faults[-1].detected > _REFINED:
+            self._bank.compensate(slot, rotor, share, std)
+            self.effectiveness[rotor] *= 1.0 - min(share, 0.99)
+            self._open, self._confirmed = None, (-1, 0)

@@ -1,0 +1,157 @@
+"""Kalman filters of the torque balance without a fault, and what a loss of thrust would add to their innovations.
+
+For each body axis, with T the thrusts by command, g = G / J the acceleration by each, a and w the angular acceleration and
+velocity,
+
+    g.T = b + beta a + k w + v           x = (b, beta, k),  random walks
+
+b is the steady offset (centre of mass, wind moment), beta the ratio of inertia over thrust to that of the airframe, k the
+damping. The commands are regressed on the motion, and not the other way round: commands that are logged slowly, or that shake,
+have errors, which would bias beta, and with it the effect of a loss. How fast b wanders is unknown: a few filters with other
+drift rates run side by side, and the one that predicts best is used, for each axis. The variance of v is estimated from the
+innovations.
+
+A rotor i that loses the share delta of its thrust from row s on is commanded to more: delta h, h = g_i T_i, is added to g.T.
+Its effect on the innovations e of the filter, and on the filter's own estimate, is linear in delta and is propagated beside it:
+
+    nu = h - H xi,      xi <- xi + K nu,      S += nu^2 / V,      D += nu e / V
+
+delta = D / S is the estimate under this hypothesis, D^2 / S twice its log-likelihood ratio. A second set of hypotheses has the
+share grow from s on, over `RAMP`: what the air does to a vehicle that accelerates, turns or meets a gust comes gradually.
+Innovations with the autocorrelation r count (1 - r) / (1 + r). Source: A. Willsky, H. Jones, A
+generalized likelihood ratio approach to the detection and estimation of jumps in linear systems, IEEE TAC 21 (1976).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+DRIFTS: Final = np.array([1e-4, 3e-3, 1e-1])
+"""Variance of the change of b in a second, over the variance of v."""
+
+RAMP: Final = 1.5
+"""Time in which a gradual change is complete, s."""
+
+_BETA_STD: Final = 0.4
+_BETA_DRIFT: Final = 0.01  # per square root of s
+_OFFSET_STD: Final = 0.5  # of the acceleration by the mean thrust of one rotor
+_DAMPING_STD: Final = 1.0  # 1/s
+_DAMPING_DRIFT: Final = 0.02  # 1/s per square root of s
+_FIRST_NOISE: Final = 0.1  # of the acceleration by the mean thrust of one rotor
+_NOISE_TIME: Final = 10.0  # s, over which the variance of v is averaged
+_LIKELIHOOD_TIME: Final = 20.0  # s
+_MOST_CORRELATED: Final = 0.9
+_OUTLIER: Final = 9.0  # of e^2 / V, what the variance of v follows at most
+
+
+class FilterBank:
+    """The filters, and the hypotheses of a loss of each rotor from each of the last rows on.
+
+    Args:
+        g: acceleration about each axis by the thrust of each rotor, rad/s^2 per N.
+        thrust: of one rotor in hover, N.
+        rows: number of onsets that are kept.
+
+    t: of the last row. onsets: time of each onset, s; NaN for none.
+    """
+
+    def __init__(self, g: Float[np.ndarray, "3 rotors"], thrust: float, rows: int) -> None:
+        self.g, self.rows, self.rotors = g, rows, g.shape[1]
+        self._scale = np.maximum(np.linalg.norm(g, axis=1) * thrust / math.sqrt(self.rotors), 1e-9)
+        q, s = len(DRIFTS), self._scale[:, None]
+        self.x = np.zeros((3, q, 3))
+        self.x[:, :, 1] = 1.0
+        self.P = np.zeros((3, q, 3, 3))
+        self.P[:, :, 1, 1] = _BETA_STD**2
+        self.P[:, :, 2, 2] = _DAMPING_STD**2
+        self.R = np.broadcast_to((_FIRST_NOISE * s) ** 2, (3, q)).copy()
+        self.likelihood = np.zeros((3, q))
+        self.correlation = np.zeros((3, q))
+        self.count = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the offsets, but not inertia, damping and noise, after a gap."""
+        q, s = len(DRIFTS), self._scale[:, None]
+        self.x[:, :, 0] = 0.0
+        self.P[:, :, 0, :] = self.P[:, :, :, 0] = 0.0
+        self.P[:, :, 0, 0] = (_OFFSET_STD * s) ** 2
+        n, r = self.rows, self.rotors
+        self.last_e = np.zeros((3, q))
+        self.onsets = np.full(n, np.nan)
+        self._next = 0
+        self.xi = np.zeros((2, n, r, 3, q, 3))
+        self.S = np.zeros((2, n, r, 3, q))
+        self.D = np.zeros((2, n, r, 3, q))
+
+    @property
+    def best(self) -> Int[np.ndarray, " 3"]:
+        """The filter that predicts best, of each axis."""
+        return np.argmax(self.likelihood, axis=1)
+
+    def step(
+        self,
+        t: float,
+        dt: float,
+        acceleration: Float[np.ndarray, " 3"],
+        thrust: Float[np.ndarray, " rotors"],
+        rate: Float[np.ndarray, " 3"],
+        *,
+        is_onset: bool = True,
+    ) -> None:
+        """Use one row. dt: since the row before, s. is_onset: whether a loss may begin with it."""
+        if is_onset:
+            k, self._next = self._next, (self._next + 1) % self.rows
+            self.onsets[k] = t
+            self.xi[:, k] = self.S[:, k] = self.D[:, k] = 0.0
+        H = np.stack([np.ones(3), acceleration, rate], axis=1)
+        P, x = self.P, self.x
+        P[:, :, 0, 0] += DRIFTS * self.R * dt
+        P[:, :, 1, 1] += _BETA_DRIFT**2 * dt
+        P[:, :, 2, 2] += _DAMPING_DRIFT**2 * dt
+        PH = np.einsum("aqij,aj->aqi", P, H)
+        HPH = np.einsum("aqi,ai->aq", PH, H)
+        V = HPH + self.R
+        e = (self.g @ thrust)[:, None] - np.einsum("aqi,ai->aq", x, H)
+        K = PH / V[:, :, None]
+        h = (self.g * thrust).T[:, :, None]
+        grown = np.clip((t + 0.5 * dt - self.onsets) / RAMP, 0.0, 1.0)
+        shape = np.nan_to_num(np.stack([grown >= 0.0, grown]))
+        nu = shape[..., None, None, None] * h - np.einsum("knraqi,ai->knraq", self.xi, H)
+        nu[:, np.isnan(self.onsets)] = 0.0
+        scaled = nu / V
+        self.S += nu * scaled
+        self.D += scaled * e
+        self.xi += nu[..., None] * K
+        x += K * e[..., None]
+        P -= K[..., :, None] * PH[..., None, :]
+        ratio = np.minimum(e**2 / V, _OUTLIER)
+        self.count += 1
+        share = max(dt / _NOISE_TIME, 1.0 / (self.count + 2.0))
+        self.R *= 1.0 + share * (ratio - 1.0)
+        normalised = e / np.sqrt(V)
+        self.correlation += share * (
+            np.clip(normalised * self.last_e, -_OUTLIER, _OUTLIER) - self.correlation
+        )
+        self.last_e = normalised
+        self.likelihood *= math.exp(-dt / _LIKELIHOOD_TIME)
+        self.likelihood -= 0.5 * (np.log(V) + ratio)
+
+    def statistics(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """S and D of each onset, rotor and axis, by the best filters. kind: 0 for sudden losses, 1 for gradual ones."""
+        axes, best = np.arange(3), self.best
+        r = np.clip(self.correlation[axes, best], 0.0, _MOST_CORRELATED)
+        weight = (1.0 - r) / (1.0 + r)
+        return weight * self.S[kind][:, :, axes, best], weight * self.D[kind][:, :, axes, best]
+
+    def compensate(self, slot: int, rotor: int, share: float, std: float) -> None:
+        """Remove the effect of a loss of a rotor from the filters, and all hypotheses."""
+        xi = self.xi[0, slot, rotor]
+        self.x -= share * xi
+        self.P += (std * xi)[..., :, None] * (std * xi)[..., None, :]
+        self.onsets[:] = np.nan
+        self.xi[:] = self.S[:] = self.D[:] = 0.0

@@ -1,0 +1,88 @@
+"""Losses of thrust of the rotors of one vehicle, from its samples."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.estimators.rotor_faults.detector import RotorFault, RotorFaultDetector
+from rotorid.estimators.rotor_faults.torque_rows import TorqueRows
+from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.system import GRAVITY
+
+MAX_GAP: Final = 1.0
+"""Longest gap between samples that is bridged, s."""
+
+_STRETCH: Final = 0.05  # s
+_LONGEST_STRETCH: Final = 0.25  # s
+_LEAST_TORQUE: Final = 1e-9  # N m per N
+_LEAST_THRUST: Final = 0.4  # of the weight; the vehicle is on the ground, falls, or is not the airframe's
+
+
+class RotorFaultMonitor:
+    """Finds rotors that lose thrust.
+
+    Args:
+        airframe: with rotors, inertia and torque ratio, see `can_monitor`.
+        rate: of the samples, Hz.
+        command_rate: with which the rotor commands are known, Hz.
+        lag: of the thrust behind the command, s.
+    """
+
+    def __init__(self, airframe: Airframe, rate: float, command_rate: float, lag: float) -> None:
+        J = np.array(airframe.quantities["inertia"].value, float)
+        G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)[3:]
+        stretch = max(_STRETCH, min(2.0 / command_rate, _LONGEST_STRETCH), 2.0 / rate)
+        samples = max(round(stretch * rate), 1)
+        self._weight = airframe.mass.number * GRAVITY
+        self._rows = TorqueRows(J, lag, stretch)
+        self._detector = RotorFaultDetector(
+            G / J[:, None], self._weight / len(airframe.rotors), samples / rate
+        )
+
+    @property
+    def faults(self) -> tuple[RotorFault, ...]:
+        """The faults found so far, oldest first; the share of the last one is refined for some seconds."""
+        return tuple(self._detector.faults)
+
+    @property
+    def effectiveness(self) -> Float[np.ndarray, " rotors"]:
+        """Share of its thrust that each rotor has left."""
+        left = np.ones(len(self._detector.effectiveness))
+        for fault in self._detector.faults:
+            left[fault.rotor] *= 1.0 - fault.share
+        return left
+
+    def push(
+        self, t: float, dt: float, rate: Float[np.ndarray, " 3"], thrust: Float[np.ndarray, " rotors"]
+    ) -> RotorFault | None:
+        """Use a sample in the air.
+
+        Args:
+            t: s.
+            dt: since the sample before, s, over which `rate` and `thrust` are means.
+            rate: angular velocity, rad/s, body frame (FLU).
+            thrust: of each rotor by its command, N, without the motor lag.
+        Returns:
+            A fault when it is detected, else None.
+        """
+        if dt > MAX_GAP or float(thrust.sum()) < _LEAST_THRUST * self._weight:
+            self._detector.restart()
+            self._rows.restart()
+            return None
+        row = self._rows.push(t, dt, rate, thrust)
+        return None if row is None else self._detector.step(row)
+
+
+def can_monitor(airframe: Airframe) -> bool:
+    """Whether an airframe has what the torque balance of its rotors needs, and rotors that turn it about each axis."""
+    has_ratio = airframe.get("torque_ratio") or (
+        airframe.get("torque_coefficient") and airframe.get("thrust_coefficient")
+    )
+    if not airframe.rotors or airframe.get("inertia") is None or not has_ratio:
+        return False
+    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
+    return bool((np.abs(G).max(axis=1) > _LEAST_TORQUE).all())

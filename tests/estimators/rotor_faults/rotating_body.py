@@ -1,0 +1,84 @@
+"""A quadrotor that only rotates, in plain NumPy: cascaded attitude control, motor lag, wind moments and manoeuvres.
+
+It shares no code with the simulators of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+STEP = 0.01  # s
+LAG = 0.04  # s
+INERTIA = np.array([0.02, 0.025, 0.04])
+MASS, ARM, RATIO = 1.2, 0.18, 0.016
+PLACES = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
+TURNS = np.array([-1.0, -1.0, 1.0, 1.0])  # torque about z per torque ratio: two ccw, two cw
+G = np.stack([ARM * PLACES[:, 1], -ARM * PLACES[:, 0], RATIO * TURNS])
+
+
+class Recording(NamedTuple):
+    """t: s. rate: rad/s, as a gyroscope gives it. thrust: commanded, N."""
+
+    t: np.ndarray
+    rate: np.ndarray
+    thrust: np.ndarray
+
+
+def rotate(
+    seconds: float,
+    seed: int,
+    left: Callable[[float], np.ndarray] = lambda t: np.ones(4),
+    moment: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
+    *,
+    gusts: float = 0.01,
+    manoeuvres: float = 0.15,
+    noise: float = 0.01,
+) -> Recording:
+    """Rotate the vehicle.
+
+    Args:
+        seconds: duration.
+        seed: of everything that is drawn.
+        left: time (s) to the share of its thrust that each rotor has left.
+        moment: time (s) to an external moment, N m.
+        gusts: standard deviation of a moment with a time constant of 0.7 s, N m; a fifth of it about z.
+        manoeuvres: standard deviation of the commanded angles, rad.
+        noise: of the gyroscope, rad/s.
+    """
+    rng = np.random.default_rng(seed)
+    n = round(seconds / STEP)
+    offset = rng.normal(0.0, [0.03, 0.03, 0.004])
+    size = np.array([1.0, 1.0, 0.2]) * gusts
+    phi, phi_slow = np.exp(-STEP / 0.7), np.exp(-STEP / 1.5)
+    kicks, wishes = rng.standard_normal((2, n, 3))
+    gyro = noise * rng.standard_normal((n, 3))
+    lift = rng.standard_normal(n)
+    inverse = np.linalg.pinv(np.vstack([np.ones(4), G]))
+    gust, wish, total = np.zeros(3), np.zeros(3), 0.0
+    w, angle, integral = np.zeros(3), np.zeros(3), -offset
+    hover = MASS * 9.81
+    thrust = np.full(4, hover / 4)
+    rates, commands = np.empty((n, 3)), np.empty((n, 4))
+    for k in range(n):
+        gust = phi * gust + np.sqrt(1.0 - phi**2) * size * kicks[k]
+        wish = phi_slow * wish + np.sqrt(1.0 - phi_slow**2) * manoeuvres * wishes[k]
+        total = phi * total + np.sqrt(1.0 - phi**2) * 0.06 * lift[k]
+        measured = w + gyro[k]
+        error = 4.0 * (wish - angle) - measured
+        integral = integral + STEP * INERTIA * 8.0 * error
+        torque = INERTIA * np.array([18.0, 18.0, 6.0]) * error + integral
+        command = np.clip(inverse @ np.concatenate([[hover * (1.0 + total)], torque]), 0.05, 0.6 * hover)
+        commands[k] = command
+        thrust = command + (thrust - command) * np.exp(-STEP / LAG)
+        t = STEP * k
+        acceleration = (
+            G @ (left(t) * thrust) + offset + gust + moment(t) - np.cross(w, INERTIA * w)
+        ) / INERTIA - 0.3 * w
+        middle = w + 0.5 * STEP * acceleration
+        w = w + STEP * acceleration
+        angle = angle + STEP * w
+        rates[k] = middle + gyro[k]
+    return Recording(STEP * np.arange(1, n + 1), rates, commands)

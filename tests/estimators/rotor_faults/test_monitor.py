@@ -1,0 +1,99 @@
+"""Losses of thrust on a body that is simulated in plain NumPy; the monitor assumes another inertia."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from tests.estimators.rotor_faults.rotating_body import (
+    ARM,
+    INERTIA,
+    LAG,
+    MASS,
+    PLACES,
+    RATIO,
+    STEP,
+    TURNS,
+    Recording,
+    rotate,
+)
+
+AT = 7.0
+
+
+@pytest.fixture(scope="module")
+def airframe() -> Airframe:
+    quantities = {
+        "mass": Quantity((MASS,), "kg"),
+        "inertia": Quantity(tuple(1.3 * INERTIA), "kg m^2"),
+        "torque_ratio": Quantity((RATIO,), "m"),
+    }
+    rotors = tuple(
+        Rotor((ARM * x, ARM * y, 0.0), "ccw" if turn < 0 else "cw")
+        for (x, y), turn in zip(PLACES, TURNS, strict=True)
+    )
+    return dataclasses.replace(load_airframe("quadrotor-x"), quantities=quantities, rotors=rotors)
+
+
+def monitored(recording: Recording, airframe: Airframe) -> RotorFaultMonitor:
+    monitor = RotorFaultMonitor(airframe, 1.0 / STEP, 1.0 / STEP, LAG)
+    for t, rate, thrust in zip(*recording, strict=True):
+        monitor.push(float(t), STEP, rate, thrust)
+    return monitor
+
+
+def weakened(loss: float, rotor: int, at: float = AT):
+    return lambda t: np.where((np.arange(4) == rotor) & (t >= at), 1.0 - loss, 1.0)
+
+
+@pytest.mark.parametrize(("loss", "within"), [(0.12, 2.0), (0.25, 2.0), (0.4, 2.0), (1.0, 0.5)])
+def test_a_rotor_that_loses_thrust_is_named_in_time(airframe: Airframe, loss: float, within: float) -> None:
+    for rotor in (0, 3):
+        recording = rotate(AT + 3.0, 10 + rotor, weakened(loss, rotor), gusts=0.006)
+        (fault,) = monitored(recording, airframe).faults
+        assert fault.rotor == rotor
+        assert abs(fault.onset - AT) < 0.2
+        assert fault.detected - AT < within
+        assert abs(fault.share - loss) < 2.5 * fault.std < 0.2
+        assert fault.is_stopped == (loss == 1.0)
+
+
+def test_a_second_loss_is_found_beside_the_first(airframe: Airframe) -> None:
+    first, second = weakened(0.3, 1), weakened(0.25, 2, AT + 8.0)
+    monitor = monitored(rotate(AT + 12.0, 3, lambda t: first(t) * second(t)), airframe)
+    assert [fault.rotor for fault in monitor.faults] == [1, 2]
+    assert monitor.effectiveness == pytest.approx([1.0, 0.7, 0.75, 1.0], abs=0.06)
+
+
+def test_loads_on_one_side_and_gusts_are_no_fault(airframe: Airframe) -> None:
+    """A load below rotor 3 takes as much torque about x and y as the rotor's loss of 15 %, and none about z."""
+
+    def load(t: float) -> np.ndarray:
+        return np.where(t >= AT, 0.15, 0.0) * 0.25 * MASS * 9.81 * ARM * np.array([1.0, -1.0, 0.0])
+
+    for seed, gusts in ((0, 0.005), (1, 0.04)):
+        recording = rotate(25.0, seed, moment=load, gusts=gusts, manoeuvres=0.3)
+        assert monitored(recording, airframe).faults == ()
+
+
+def test_it_learns_again_after_a_gap(airframe: Airframe) -> None:
+    recording = rotate(20.0, 5, weakened(0.3, 2, 16.0))
+    kept = (recording.t < 8.0) | (recording.t > 11.0)
+    monitor = RotorFaultMonitor(airframe, 1.0 / STEP, 1.0 / STEP, LAG)
+    last = 0.0
+    for t, rate, thrust in zip(*(v[kept] for v in recording), strict=True):
+        monitor.push(float(t), float(t) - last, rate, thrust)
+        last = float(t)
+    assert [fault.rotor for fault in monitor.faults] == [2]
+
+
+def test_what_an_airframe_needs(airframe: Airframe) -> None:
+    assert can_monitor(airframe)
+    for name in ("inertia", "torque_ratio"):
+        quantities = {k: v for k, v in airframe.quantities.items() if k != name}
+        assert not can_monitor(dataclasses.replace(airframe, quantities=quantities))
+    assert not can_monitor(dataclasses.replace(airframe, rotors=()))
