@@ -24,7 +24,7 @@ State = Any
 
 
 class Health(enum.IntEnum):
-    """Health of an estimate. The worst state that applies is reported."""
+    """Health of an estimate. The worst state that applies is reported; ROTOR_FAULT only where the others would be OK."""
 
     OK = 0
     NO_INFORMATION = 1
@@ -33,6 +33,7 @@ class Health(enum.IntEnum):
     INCONSISTENT = 4
     RECOVERING = 5
     DIVERGED = 6
+    ROTOR_FAULT = 7
 
     @property
     def meaning(self) -> str:
@@ -44,6 +45,7 @@ class Health(enum.IntEnum):
             Health.INCONSISTENT: "innovations are larger than the model expects",
             Health.RECOVERING: "restarted after a gap, or covariance reset after repeated large innovations",
             Health.DIVERGED: "numbers became invalid; restarted from the prior",
+            Health.ROTOR_FAULT: "a rotor lost thrust: the estimate is corrected for it, with a wider band",
         }[self]
 
 

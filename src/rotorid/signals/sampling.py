@@ -121,7 +121,7 @@ def sample(
     t = grid_times(flight, inputs, rate)
     is_sampled = _is_in_spans(t, spans)
 
-    u, is_known = zip(*(_averaged_input(flight[n], t, h) for n in inputs), strict=True)
+    u, is_known = zip(*(averaged_input(flight[n], t, h) for n in inputs), strict=True)
     is_sampled &= np.all(is_known, axis=0)
     y, mask = zip(
         *(_nearest_measurements(flight.signals.get(n), outputs, n, t, h) for n in outputs), strict=True
@@ -143,8 +143,16 @@ def _is_in_spans(
     return np.any([(a <= t) & (t <= b) for a, b in spans] or [np.zeros(len(t), bool)], axis=0)
 
 
-def _averaged_input(signal: Signal, t: Float[np.ndarray, " n"], h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of a held signal over (t - h, t], and whether its last sample is recent enough."""
+def averaged_input(
+    signal: Signal, t: Float[np.ndarray, " n"], h: float
+) -> tuple[Float[np.ndarray, "n k"], Bool[np.ndarray, " n"]]:
+    """Mean of a held signal over (t - h, t], and whether its last sample is recent enough.
+
+    Args:
+        signal: of which a body rate holds backwards from its time stamps, any other one forwards.
+        t: s.
+        h: s.
+    """
     times, values = signal.times, signal.values
     if signal.name == "body_rate":
         knots = np.concatenate([[times[0] - 1.0], times])

@@ -39,11 +39,12 @@ from jaxtyping import Array, Float
 
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe.airframe import Airframe, Rotor
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
 from rotorid.models.airframe.missing import missing_error
 from rotorid.models.registry import usable_inputs
 from rotorid.models.system import Values
 from rotorid.numerics.lag import lag_response, speed_lag_response
+from rotorid.signals.series import hold
 
 _STILL: Final = 1e-6  # N, added under a root, whose slope is then finite at 0
 
@@ -176,6 +177,40 @@ def inertia_matrix_of(airframe: Airframe) -> Float[np.ndarray, "3 3"]:
 
 _ROWS: Final = (2, 3, 4, 5)  # f_z and the torque
 _LEAST: Final = 1e-6  # of the largest singular value
+
+
+def rotor_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
+    """Thrust of each rotor in N without lag, by the airframe; None where log or airframe lack it."""
+    name = next(iter(usable_inputs(flight, airframe)), None)
+    if name is None:
+        return None
+    signal, scale, curve = flight[name], airframe.number("thrust_scale", 1.0), airframe.thrust_curve
+    if name == "rotor_command":
+        assert curve is not None
+        c = np.clip((signal.values - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
+        thrust = scale * np.polynomial.Polynomial(curve.coefficients)(c)
+        if curve.voltage_exponent:
+            if "battery_voltage" not in flight:
+                return None
+            battery = flight["battery_voltage"]
+            voltage = hold(signal.times, battery.times, battery.values)
+            thrust = thrust * (voltage / curve.voltage) ** curve.voltage_exponent
+    elif name == "rotor_speed":
+        thrust = scale * airframe.number("thrust_coefficient") * signal.values**2
+    else:
+        thrust = scale * signal.values
+    return dataclasses.replace(signal, name="rotor_thrust", values=thrust)
+
+
+def thrust_lag(flight: Flight, airframe: Airframe, inputs: Sequence[str]) -> float:
+    """Time constant in s with which the thrust follows the first of these signals that is usable.
+
+    It is 0 of measured speeds, and of a logged thrust beside them, which is that of the speeds.
+    """
+    signal = next(iter(usable_inputs(flight, airframe, inputs)), None)
+    if signal == "rotor_speed" or (signal == "thrust" and "rotor_speed" in flight):
+        return 0.0
+    return airframe.number("motor_time_constant", MOTOR_LAG)
 
 
 def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool = True) -> Flight:

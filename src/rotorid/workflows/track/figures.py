@@ -48,6 +48,7 @@ _HEALTH_COLOURS: Final = {
     Health.INCONSISTENT: "@inconsistent",
     Health.RECOVERING: "@recovering",
     Health.DIVERGED: "@diverged",
+    Health.ROTOR_FAULT: "@rotor-fault",
 }
 
 

@@ -47,6 +47,7 @@ from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
+from rotorid.models.multirotor.rotors import thrust_lag
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed
 from rotorid.models.registry import SYSTEMS
 from rotorid.models.system import GRAVITY
@@ -58,7 +59,6 @@ from rotorid.workflows.track.plausibility import (
     is_linear,
     lagged,
     parts_of,
-    thrust_lag,
     tracked_thrusts,
 )
 

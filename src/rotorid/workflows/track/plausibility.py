@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -32,9 +31,15 @@ from rotorid.findings import Finding, Severity
 from rotorid.identification.rotor_geometry.conflict import flight_conflict
 from rotorid.identification.rotor_geometry.text import cause_text, remedy_text
 from rotorid.logs.flight import Flight, Signal
-from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of, with_commanded_thrusts
+from rotorid.models.multirotor.rotors import (
+    allocation,
+    rotor_thrusts,
+    thrust_lag,
+    torque_ratio_of,
+    with_commanded_thrusts,
+)
 from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.registry import MODEL_INPUTS, SYSTEMS, usable_inputs
@@ -286,29 +291,6 @@ def _hover_findings(flight: Flight, airframe: Airframe, parts: Intervals) -> lis
     return [Finding("hover_implausible", Severity.WARNING, values, ("rotor_command", "specific_force"))]
 
 
-def rotor_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
-    """Thrust of each rotor in N without lag, by the airframe; None where log or airframe lack it."""
-    name = next(iter(usable_inputs(flight, airframe)), None)
-    if name is None:
-        return None
-    signal, scale, curve = flight[name], airframe.number("thrust_scale", 1.0), airframe.thrust_curve
-    if name == "rotor_command":
-        assert curve is not None
-        c = np.clip((signal.values - curve.zero) / (curve.full - curve.zero), 0.0, 1.0)
-        thrust = scale * np.polynomial.Polynomial(curve.coefficients)(c)
-        if curve.voltage_exponent:
-            if "battery_voltage" not in flight:
-                return None
-            battery = flight["battery_voltage"]
-            voltage = hold(signal.times, battery.times, battery.values)
-            thrust = thrust * (voltage / curve.voltage) ** curve.voltage_exponent
-    elif name == "rotor_speed":
-        thrust = scale * airframe.number("thrust_coefficient") * signal.values**2
-    else:
-        thrust = scale * signal.values
-    return dataclasses.replace(signal, name="rotor_thrust", values=thrust)
-
-
 def tracked_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
     """Thrust in N without lag that drives a track, of each rotor or of all together; None where log or airframe lack it."""
     inputs = SYSTEMS["multirotor"].rotor_inputs
@@ -316,17 +298,6 @@ def tracked_thrusts(flight: Flight, airframe: Airframe) -> Signal | None:
         return rotor_thrusts(flight, airframe)
     thrust = flight["thrust"]
     return dataclasses.replace(thrust, values=airframe.number("thrust_scale", 1.0) * thrust.values)
-
-
-def thrust_lag(flight: Flight, airframe: Airframe, inputs: Sequence[str]) -> float:
-    """Time constant in s with which the thrust follows the first of these signals that is usable.
-
-    It is 0 of measured speeds, and of a logged thrust beside them, which is that of the speeds.
-    """
-    signal = next(iter(usable_inputs(flight, airframe, inputs)), None)
-    if signal == "rotor_speed" or (signal == "thrust" and "rotor_speed" in flight):
-        return 0.0
-    return airframe.number("motor_time_constant", MOTOR_LAG)
 
 
 def _torque_rows(

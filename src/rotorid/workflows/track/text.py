@@ -118,6 +118,22 @@ def _slow_commands(v: Values) -> str:
     )
 
 
+def _rotor_lost_thrust(v: Values) -> str:
+    share = plus_minus(100.0 * v["share"], 100.0 * v["std"], "%")
+    return (
+        f"Rotor {v['rotor']} lost {share} of its thrust at {v['time']:.1f} s: check its propeller, motor and ESC. The mass "
+        "after that is corrected for it."
+    )
+
+
+def _motor_stopped(v: Values) -> str:
+    share = plus_minus(100.0 * v["share"], 100.0 * v["std"], "%")
+    return (
+        f"The motor of rotor {v['rotor']} stopped at {v['time']:.1f} s (it lost {share} of its thrust). Nothing after that is "
+        "estimated."
+    )
+
+
 def _not_identified(v: Values) -> str:
     value = plus_minus(v["value"], v["std"], v["unit"])
     return f"This flight does not identify the {label(v['quantity'])}, which keeps the airframe's value, {value}."
@@ -233,6 +249,8 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "hover_implausible": _hover_implausible,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,
+    "rotor_lost_thrust": _rotor_lost_thrust,
+    "motor_stopped": _motor_stopped,
     "not_identified": _not_identified,
     "fly_longer": _fly_longer,
     "constant": _constant,

@@ -19,6 +19,7 @@ from rotorid.estimators.base import Estimate, Health, prior
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
+from rotorid.estimators.rotor_faults.flight import FlightFaults, find_rotor_faults
 from rotorid.estimators.run import run
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
@@ -36,7 +37,7 @@ from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
-from rotorid.signals.series import fill_rows
+from rotorid.signals.series import Intervals, fill_rows
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.prediction import ExplainedShare, explained_shares
@@ -153,7 +154,8 @@ class PreparedFlight:
     flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
     `measured_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
     values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the
-    specific force in the world frame; it is in the body frame here.
+    specific force in the world frame; it is in the body frame here. faults: rotors that lose thrust, whose loss the commands
+    and the thrust of the flight contain.
     """
 
     flight: Flight
@@ -163,6 +165,7 @@ class PreparedFlight:
     process_noise: Mapping[str, float]
     truth: Mapping[str, Float[np.ndarray, " n"]]
     has_turned_force: bool = False
+    faults: FlightFaults = dataclasses.field(default_factory=FlightFaults)
 
     @property
     def t(self) -> Float[np.ndarray, " n"]:
@@ -171,10 +174,11 @@ class PreparedFlight:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What had to be mended in the log."""
+        """What had to be mended in the log, and rotors that lose thrust."""
         if not self.has_turned_force:
-            return ()
-        return (Finding("force_in_world_frame", Severity.WARNING, signals=("specific_force",)),)
+            return self.faults.findings
+        turned = Finding("force_in_world_frame", Severity.WARNING, signals=("specific_force",))
+        return (turned, *self.faults.findings)
 
 
 def prepare_samples(flight: Flight, system: System, *, whole: bool = False) -> Samples:
@@ -190,8 +194,11 @@ def prepare_samples(flight: Flight, system: System, *, whole: bool = False) -> S
         SignalError: an input is missing, or no output is measured.
         ExcitationError: no part in the air with known inputs.
     """
-    spans = None if whole else airborne_intervals(flight)
-    return sample(flight, system.inputs, system.outputs, spans=spans)
+    return sample(flight, system.inputs, system.outputs, spans=_spans(flight, whole=whole))
+
+
+def _spans(flight: Flight, *, whole: bool) -> Intervals:
+    return [(flight.start, flight.end)] if whole else airborne_intervals(flight)
 
 
 def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> PreparedFlight:
@@ -204,10 +211,14 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     Raises:
         LogError, AirframeError, ExcitationError: the flight or the airframe lacks what the System needs.
     """
+    command_rate = flight["rotor_command"].rate if "rotor_command" in flight else None
     flight, is_turned = with_body_force(with_reconstructed_commands(flight))
+    spans = _spans(flight, whole=flight.format == "simulation")
+    faults = find_rotor_faults(flight, airframe, spans, command_rate)
+    flight = faults.corrected(flight, airframe)
     if "thrust" in system.inputs:
         flight = with_commanded_thrust(flight, airframe)
-    samples = prepare_samples(flight, system, whole=flight.format == "simulation")
+    samples = sample(flight, system.inputs, system.outputs, spans=faults.within(spans))
     truth, t = {}, np.asarray(samples.t)
     if (wind := truth_at(flight, "true_wind", t)) is not None:
         truth |= {"wind_x": wind[:, 0], "wind_y": wind[:, 1]}
@@ -215,7 +226,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
         truth["mass"] = mass[:, 0]
     noise = measured_noise(samples, system.outputs)
     process_noise = system.input_noise(np.asarray(samples.u)) if isinstance(system, Multirotor) else {}
-    return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned)
+    return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned, faults)
 
 
 def track(
@@ -271,7 +282,8 @@ def with_doubts(track_: Track, doubts: Sequence[Finding]) -> Track:
     """A track whose health is nowhere OK where a finding on flight and airframe is an error: it fits, and is wrong."""
     if all(doubt.severity < Severity.ERROR for doubt in doubts):
         return track_
-    health = np.where(track_.health == Health.OK, int(Health.INCONSISTENT), track_.health)
+    is_good = (track_.health == Health.OK) | (track_.health == Health.ROTOR_FAULT)
+    health = np.where(is_good, int(Health.INCONSISTENT), track_.health)
     return dataclasses.replace(track_, health=health.astype(track_.health.dtype))
 
 
@@ -295,7 +307,23 @@ def track_prepared(
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
     tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
-    return dataclasses.replace(tracked, explained=explained_shares(filter_, estimates, prepared.samples))
+    tracked = dataclasses.replace(tracked, explained=explained_shares(filter_, estimates, prepared.samples))
+    return _with_faults(tracked, prepared.faults)
+
+
+def _with_faults(track_: Track, faults: FlightFaults) -> Track:
+    """A track whose main quantity has the uncertainty of lost thrust, and whose health says so after a loss."""
+    if not faults.faults or track_.main_quantity not in ("mass", "thrust_scale"):
+        return track_
+    main = track_.quantities[track_.main_quantity]
+    std = np.hypot(main.std, faults.relative_std(track_.t) * np.abs(main.value))
+    is_after = track_.t >= faults.faults[0].onset
+    health = np.where(is_after & (track_.health == Health.OK), int(Health.ROTOR_FAULT), track_.health)
+    return dataclasses.replace(
+        track_,
+        quantities={**track_.quantities, track_.main_quantity: dataclasses.replace(main, std=std)},
+        health=health.astype(track_.health.dtype),
+    )
 
 
 def to_track(
