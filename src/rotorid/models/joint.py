@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space, Vector
-from rotorid.models.system import Parameter, System, parameter_values
+from rotorid.models.system import Parameter, System, Values, parameter_values
 from rotorid.numerics import integrators
 from rotorid.numerics.products import product
 
@@ -138,8 +138,39 @@ class Joint:
         values: Float[Array, " all"],
         dt: Float[Array, ""] | float,
     ) -> Float[Array, " size"]:
-        """The joint point dt seconds later, the inputs held."""
-        return integrators.step(self.space, lambda point: self.rate(point, u, values), z, dt, self.method)
+        """The joint point dt seconds later, the inputs held; states with a lag by their closed form."""
+        solved = self._solve_lags(z, u, values, dt)
+        return integrators.step_with_solved(
+            self.space, lambda point: self.rate(point, u, values), z, dt, solved, self.method
+        )
+
+    def step_states(
+        self,
+        space: Space,
+        x: Float[Array, " states"],
+        u: Float[Array, " inputs"],
+        p: Values,
+        dt: Float[Array, ""] | float,
+    ) -> Float[Array, " states"]:
+        """The states alone dt seconds later, with these parameters. space: of the states."""
+        system, inputs = self.system, self.system.inputs.unpack(u)
+
+        def rate(point):
+            return space.pack_tangent(system.dynamics(space.unpack(point), inputs, p)).astype(x.dtype)
+
+        solved = system.solve_lags(space.unpack(x), inputs, p, dt)
+        return integrators.step_with_solved(space, rate, x, dt, solved, self.method)
+
+    def _solve_lags(
+        self,
+        z: Float[Array, " size"],
+        u: Float[Array, " inputs"],
+        values: Float[Array, " all"],
+        dt: Float[Array, ""] | float,
+    ) -> integrators.Solved:
+        system = self.system
+        x = system.states.unpack(z[: system.states.size])
+        return system.solve_lags(x, system.inputs.unpack(u), self.parameters(z, values), dt)
 
     def transition(
         self,
@@ -151,13 +182,17 @@ class Joint:
         """The point dt later and the transition matrix of its error: F = exp(J dt), to the order of the integrator.
 
         J is the Jacobian of the error's rate (seed 000, eqs. 4-5) in the middle of the step (with "euler", at its
-        start). On a linear system F is the integrator's own matrix.
+        start). On a linear system F is the integrator's own matrix. States with a lag have their exact rows: with s the means
+        that the others see and e their ends, F <- F + F_s (ds/dz - I_s), and de/dz in the rows of s.
         """
         z_next = self.step(z, u, values, dt)
-        middle = z if self.method == "euler" else self.space.plus(z, 0.5 * dt * self.rate(z, u, values))
+        solved = self._solve_lags(z, u, values, dt)
+        z_mean = integrators.with_states(self.space, z, {name: mean for name, (_, mean) in solved.items()})
+        slope = integrators.without_rates(self.space, lambda point: self.rate(point, u, values), solved)
+        middle = z_mean if self.method == "euler" else self.space.plus(z_mean, 0.5 * dt * slope(z_mean))
 
         def rate(delta):
-            return jax.jvp(lambda p: self.rate(p, u, values), (middle,), (self.space.lift(middle, delta),))
+            return jax.jvp(slope, (middle,), (self.space.lift(middle, delta),))
 
         rate_at_middle, columns = jax.vmap(rate, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
         J = (columns + self.space.frame_rotation_jacobian(rate_at_middle)) * dt
@@ -166,7 +201,31 @@ class Joint:
         for k in range(2, {"euler": 1, "midpoint": 2, "rk4": 4}[self.method] + 1):
             term = product(J, term) / k
             F = F + term
-        return z_next, F
+        return z_next, self._with_lag_rows(F, z, u, values, dt) if solved else F
+
+    def _with_lag_rows(
+        self,
+        F: Float[Array, "dim dim"],
+        z: Float[Array, " size"],
+        u: Float[Array, " inputs"],
+        values: Float[Array, " all"],
+        dt: Float[Array, ""] | float,
+    ) -> Float[Array, "dim dim"]:
+        """The transition matrix F, in which states with a lag are constant, with their lag."""
+        names = tuple(self._solve_lags(z, u, values, dt))
+
+        def ends_and_means(point):
+            solved = self._solve_lags(point, u, values, dt)
+            return jnp.stack([jnp.concatenate([jnp.ravel(solved[n][k]) for n in names]) for k in range(2)])
+
+        def column(delta):
+            return jax.jvp(ends_and_means, (z,), (self.space.lift(z, delta),))[1]
+
+        identity = jnp.eye(self.space.dim, dtype=z.dtype)
+        end, mean = jax.vmap(column, out_axes=-1)(identity).astype(z.dtype)
+        rows = np.concatenate([np.arange(self.space.dim)[self.space.tangent[n]] for n in names])
+        F = F + product(F[:, rows], mean - identity[rows])
+        return F.at[rows].set(end)
 
     def values_and_slopes(
         self, coordinates: Float[Array, " parameters"]

@@ -28,6 +28,7 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import SettingError
 from rotorid.geometry.gravity import GRAVITY as GRAVITY
 from rotorid.geometry.spaces import Space
+from rotorid.numerics.integrators import Solved
 
 Values = Mapping[str, Float[Array, " ..."]]
 """Named values of a space, or of the parameters."""
@@ -122,6 +123,12 @@ class System(ABC):
     @abstractmethod
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         """Value of each output block."""
+
+    def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
+        """States that follow a target by a lag of first order, in closed form: of each its value dt seconds later, and its mean
+        until then, while the inputs are held. Estimators take these in place of an explicit step, which diverges where dt is
+        longer than the lag. dt may be 0. By default no state has one."""
+        return {}
 
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
         """Whether the model can be trusted under these inputs. Where not (actuators at their limit), estimators follow the

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from rotorid.geometry.spaces import Space
 from rotorid.models.system import System, Values
+from rotorid.numerics.integrators import Solved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +29,9 @@ class WrappedSystem(System):
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         return self.system.observe(x, u, p)
+
+    def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
+        return self.system.solve_lags(x, u, p, dt)
 
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
         return self.system.holds(u)

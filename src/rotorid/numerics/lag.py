@@ -15,6 +15,8 @@ import jax.numpy as jnp
 LEAST_THRUST = 1e-8
 """Least thrust whose root is taken, N; the slope of the root is finite there."""
 
+_SHORT = 1e-2  # step over lag, below which the rate needs no correction: its error is s^2 / 60
+
 
 def lag_response(y: Any, command: Any, h: Any, lag: tuple[Any, Any], xp: Any = jnp) -> tuple[Any, Any]:
     """Output of the lag after a step, and its integral over the step.
@@ -31,6 +33,35 @@ def lag_response(y: Any, command: Any, h: Any, lag: tuple[Any, Any], xp: Any = j
     tau = xp.where(command > y, *lag)
     decay = xp.exp(-h / tau)
     return command + (y - command) * decay, command * h + (y - command) * tau * (1.0 - decay)
+
+
+def lag_end_and_mean(
+    y: Any, command: Any, h: Any, lag: tuple[Any, Any], *, of_speed: bool = False
+) -> tuple[Any, Any]:
+    """Output of the lag after a step, and its mean over the step; both are y where the step has no length.
+
+    Args:
+        y, command, h, lag: as of `lag_response`.
+        of_speed: whether the lag is one of the rotor speed (see `speed_lag_response`).
+    """
+    is_positive = h > 0.0
+    step = jnp.where(is_positive, h, 1.0)
+    end, integral = (speed_lag_response if of_speed else lag_response)(y, command, step, lag)
+    return jnp.where(is_positive, end, y), jnp.where(is_positive, integral / step, y)
+
+
+def hermite_rate_factor(h: Any, tau: Any) -> Any:
+    """Factor of the rate (c - y) / tau with which Hermite's rule gives the integral of a lagging output exactly.
+
+    h/2 (y_0 + y_1) + h^2/12 f (y_0' - y_1') = integral of y,    f(s) = (6 coth(s/2) - 12/s) / s,    s = h / tau
+
+    f is 1 for a short step, and the corrected rate times h at most 6 times the error. h: s. tau: s.
+    """
+    s = h / tau
+    is_short = s < _SHORT
+    safe = jnp.where(is_short, 1.0, s)
+    factor = (6.0 / jnp.tanh(0.5 * safe) - 12.0 / safe) / safe
+    return jnp.where(is_short, 1.0, factor)
 
 
 def speed_lag_response(

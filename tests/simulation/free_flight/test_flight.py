@@ -267,6 +267,13 @@ def test_names_what_an_airframe_lacks() -> None:
     assert all(np.isfinite(i.rate) for of in INSTRUMENTS.values() for i in of.by_signal.values())
 
 
+def test_a_lag_that_the_plant_cannot_integrate_is_refused(airframe: Airframe) -> None:
+    lag = {"motor_time_constant": Quantity((0.0005,), "s")}
+    quick = dataclasses.replace(airframe, quantities={**airframe.quantities, **lag})
+    with pytest.raises(SettingError, match="motor time constant below"):
+        flight_structure(quick, RATE)
+
+
 def test_varied_flights_stay_in_the_air_and_differ(airframe: Airframe) -> None:
     structure, heights = flight_structure(airframe, RATE), []
     for seed in range(3):

@@ -50,7 +50,6 @@ from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
 from rotorid.models.system import Values
-from rotorid.numerics import integrators
 from rotorid.numerics.cholesky import whiten
 from rotorid.signals.samples import Samples
 
@@ -109,13 +108,7 @@ def propagate(
     joint: Joint, x: Float[Array, " states"], u: Float[Array, " inputs"], p: Values, dt: Float[Array, ""]
 ) -> Float[Array, " states"]:
     """States dt later, without noise."""
-    system, states = joint.system, joint.system.states
-    inputs = system.inputs.unpack(u)
-
-    def rate(point):
-        return states.pack_tangent(system.dynamics(states.unpack(point), inputs, p)).astype(x.dtype)
-
-    return integrators.step(QuickSpace(states.blocks), rate, x, dt, joint.method)
+    return joint.step_states(QuickSpace(joint.system.states.blocks), x, u, p, dt)
 
 
 def retract(joint: Joint, x: Float[Array, " states"], d: Float[Array, " tangent"]) -> Float[Array, " states"]:

@@ -31,7 +31,6 @@ from rotorid.estimators.particle.base import (
 from rotorid.estimators.particle.cloud import AbstractCloud
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
-from rotorid.numerics import integrators
 from rotorid.numerics.cholesky import whiten_with_log_det
 from rotorid.numerics.draws import Stream, normals
 from rotorid.numerics.products import product
@@ -302,14 +301,10 @@ STATE_REPRESENTATIONS = {"sampled": SampledStates, "kalman": KalmanStates}
 
 def _transition(joint: Joint, x, u, p, dt):
     """States dt later, and their Jacobian in tangents."""
-    system, states = joint.system, joint.system.states
-    inputs = system.inputs.unpack(u)
+    states = joint.system.states
 
     def flow(point):
-        def rate(x_at):
-            return states.pack_tangent(system.dynamics(states.unpack(x_at), inputs, p)).astype(x.dtype)
-
-        return integrators.step(states, rate, point, dt, joint.method)
+        return joint.step_states(states, point, u, p, dt)
 
     def column(d):
         x_next, change = jax.jvp(flow, (x,), (states.lift(x, d),))

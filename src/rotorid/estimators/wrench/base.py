@@ -114,7 +114,7 @@ class AbstractWrenchObserver(AbstractEstimator):
         before = system.states.unpack(state.x)
         if system.lags:
             before["rotor_thrust"] = jnp.where(gap, system.known_thrust(inputs, p), before["rotor_thrust"])
-        after = self._propagate(before, state, u, inputs, p, dt)
+        after = self._propagate(before, state, u, dt)
 
         start_part = modelled_wrench.start_part(system, before, inputs, p, dt)
         end_part = modelled_wrench.end_part(system, after, before["body_rate"], inputs, p, dt)
@@ -354,19 +354,12 @@ class AbstractWrenchObserver(AbstractEstimator):
         before: Values,
         state: WrenchState,
         u: Float[Array, " inputs"],
-        inputs: Values,
-        p: Values,
         dt: Float[Array, ""],
     ) -> dict[str, Float[Array, " ..."]]:
-        """The states dt later by the System's dynamics under the estimated wrench; the motor lag is solved exactly."""
+        """The states dt later by the System's dynamics under the estimated wrench."""
         system = self._system
         z = jnp.concatenate([system.states.pack(before), state.wrench])
-        x = system.states.unpack(self.joint.step(z, u, self.tuning.values, dt)[: system.states.size])
-        if system.lags:
-            target, thrust = system.known_thrust(inputs, p), before["rotor_thrust"]
-            lagged = target + (thrust - target) * jnp.exp(-dt / p["motor_time_constant"])
-            x["rotor_thrust"] = jnp.where(system.holds(inputs), lagged, thrust)
-        return x
+        return system.states.unpack(self.joint.step(z, u, self.tuning.values, dt)[: system.states.size])
 
     def _measured_states(
         self, state: WrenchState, sample: Samples, p: Values, is_used: dict[str, Bool[Array, ""]]

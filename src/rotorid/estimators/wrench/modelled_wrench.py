@@ -8,7 +8,8 @@ From w and w' at both ends of a step of h seconds, by Hermite's rule, whose erro
     integral = h/2 (w_0 + w_1) + h^2/12 (w_0' - w_1')
 
 so that each end adds one part, and the part of the end can be replaced once the end is measured. For the gyroscopic torque the
-rule assumes that the body rate changes linearly, and is exact for it. The integral of h', h being the rotors' angular
+rule assumes that the body rate changes linearly, and is exact for it. The rates of thrusts with a lag are corrected by a
+factor with which the rule is exact for their impulse, however long the step. The integral of h', h being the rotors' angular
 momentum, is the difference of h at both ends.
 """
 
@@ -27,13 +28,14 @@ from rotorid.models.multirotor.rigid import (
 )
 from rotorid.models.multirotor.rotors import angular_momentum_of_rotors
 from rotorid.models.system import GRAVITY, Values
+from rotorid.numerics.lag import hermite_rate_factor
 
 
 def start_part(
     system: RigidMultirotor, x: Values, u: Values, p: Values, dt: Float[Array, ""]
 ) -> Float[Array, " 6"]:
     """Part of the start of a step in the integral of force (world, N s) and torque (body, N m s)."""
-    wrench, rate = _wrench_and_rate(system, x, u, p)
+    wrench, rate = _wrench_and_rate(system, x, u, p, dt)
     return 0.5 * dt * wrench + dt * dt / 12.0 * rate + _rotor_momentum(system, x, u, p)
 
 
@@ -46,7 +48,7 @@ def end_part(
     dt: Float[Array, ""],
 ) -> Float[Array, " 6"]:
     """Part of the end of a step in the integral; rate_before is the body rate at the start, rad/s."""
-    wrench, rate = _wrench_and_rate(system, x, u, p)
+    wrench, rate = _wrench_and_rate(system, x, u, p, dt)
     gyroscopic_change = gyroscopic(x["body_rate"] - rate_before, p) / 6.0
     gyroscopic_part = jnp.concatenate([jnp.zeros_like(gyroscopic_change), dt * gyroscopic_change])
     return 0.5 * dt * wrench - dt * dt / 12.0 * rate + gyroscopic_part - _rotor_momentum(system, x, u, p)
@@ -86,15 +88,16 @@ def inverse_inertia(p: Values) -> Float[Array, "3 3"]:
 
 
 def _wrench_and_rate(
-    system: RigidMultirotor, x: Values, u: Values, p: Values
+    system: RigidMultirotor, x: Values, u: Values, p: Values, dt: Float[Array, ""]
 ) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
-    """The known wrench and its rate per second; the rates of drag, gyroscopic torque and residual are neglected."""
+    """The known wrench and its rate per second, without the rates of drag, gyroscopic torque and residual. dt: of the step."""
     q, omega, thrust = x["attitude"], x["body_rate"], rotor_thrust(system, x, u, p)
     force, _ = system.rotor_wrench(thrust, p)
     external, torque = system.known_wrench(x, thrust, p)
     force_rate, torque_rate = jnp.zeros(3), jnp.zeros(3)
     if system.lags:
-        lag = (system.known_thrust(u, p) - thrust) / p["motor_time_constant"]
+        tau = p["motor_time_constant"]
+        lag = (system.known_thrust(u, p) - thrust) / tau * hermite_rate_factor(dt, tau)
         force_rate, torque_rate = system.rotor_wrench(jnp.where(system.holds(u), lag, 0.0), p)
     weight = p["mass"] * jnp.array([0.0, 0.0, GRAVITY])
     force_rate_world = rotations.rotate(q, rotations.cross(omega, force) + force_rate)

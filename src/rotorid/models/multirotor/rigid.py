@@ -46,7 +46,8 @@ from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
 from rotorid.models.system import GRAVITY, Parameter, System, Values
-from rotorid.numerics.lag import LEAST_THRUST
+from rotorid.numerics.integrators import Solved
+from rotorid.numerics.lag import LEAST_THRUST, lag_end_and_mean
 from rotorid.numerics.products import product
 
 RotorInput = Literal["rotor_thrust", "rotor_speed", "rotor_command"]
@@ -177,6 +178,15 @@ class RigidMultirotor(System):
             tau = jnp.where(commanded < thrust, p["motor_time_constant_down"], tau)
         error = thrust_rate(commanded, thrust) if self.has_speed_lag else commanded - thrust
         return jnp.where(self.holds(u), error / tau, 0.0)
+
+    def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
+        """The rotors' thrusts where they are states, which follow the commanded ones."""
+        if not self.lags:
+            return {}
+        up, now = p["motor_time_constant"], x["rotor_thrust"]
+        commanded = jnp.where(self.holds(u), self.known_thrust(u, p), now)
+        lag = (up, p.get("motor_time_constant_down", up))
+        return {"rotor_thrust": lag_end_and_mean(now, commanded, dt, lag, of_speed=self.has_speed_lag)}
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         q, omega, c = x["attitude"], x["body_rate"], p["centre_of_mass"]

@@ -48,6 +48,8 @@ from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve, unconvertible
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
+from rotorid.numerics.integrators import Solved
+from rotorid.numerics.lag import lag_end_and_mean
 from rotorid.signals.series import white_noise
 
 ThrustInput = Literal["rotor_command", "thrust", "rotor_thrust", "rotor_speed"]
@@ -189,6 +191,12 @@ class Multirotor(System):
             "thrust": jnp.where(self.holds(u), lag, 0.0),
             "updraught": -x["updraught"] / _UPDRAUGHT_TIME,
         }
+
+    def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
+        """The thrust, which follows the commanded one."""
+        lag = p["motor_time_constant"]
+        thrust = jnp.where(self.holds(u), self.commanded_thrust(u), x["thrust"])
+        return {"thrust": lag_end_and_mean(x["thrust"], thrust, dt, (lag, lag))}
 
     def observe(self, x: Values, u: Values, p: Values) -> Values:
         air_force = rotations.rotate(rotations.inverse(x["attitude"]), self.air_force(x, p))

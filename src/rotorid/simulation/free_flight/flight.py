@@ -37,6 +37,7 @@ from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.numerics.bisection import bisect
 from rotorid.simulation.free_flight.instruments import Instruments, get_instruments, measure
 from rotorid.simulation.free_flight.plant import (
+    LEAST_LAG,
     FlightConditions,
     FlightStructure,
     FreeFlightTruth,
@@ -70,8 +71,13 @@ class Battery:
 
 
 def flight_structure(airframe: Airframe, rate: float) -> FlightStructure:
-    """The structure of the flights of an airframe. rate: rows per second, Hz."""
+    """The structure of the flights of an airframe. rate: rows per second, Hz. SettingError for a lag that is too short."""
     assert airframe.thrust_curve is not None
+    lags = [airframe.get(name) for name in ("motor_time_constant", "motor_time_constant_down")]
+    if any(lag is not None and lag.number < LEAST_LAG for lag in lags):
+        raise SettingError(
+            f"{airframe.source}: a motor time constant below {LEAST_LAG:g} s cannot be integrated; give {LEAST_LAG:g} s or more"
+        )
     rotors = nominal_rotors(airframe.rotors)
     delay = airframe.get("command_delay")
     rows = math.ceil((max(delay.number, 0.0) if delay else 0.0) * rate) + 2

@@ -32,6 +32,9 @@ from rotorid.numerics import integrators
 STEP = 0.002
 """Maximum step of the plant, s."""
 
+LEAST_LAG = 0.5 * STEP
+"""Shortest motor lag that a step integrates, s."""
+
 
 class FlightConditions(NamedTuple):
     """Parameters and inputs of a flight; each leaf is an array, time-varying ones with a row per time step.
