@@ -1,4 +1,4 @@
-"""The folder of rotorid's cache of compiled code."""
+"""The folders that rotorid keeps for itself: its cache of compiled code, and its state between sessions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ def cache_folder() -> Path:
     if own := os.environ.get("ROTORID_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rotorid"
+
+
+def state_folder() -> Path:
+    """The folder $ROTORID_STATE, by default `rotorid` in the state folder of the user ($XDG_STATE_HOME, ~/.local/state)."""
+    if own := os.environ.get("ROTORID_STATE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "rotorid"
 
 
 def keep_compiled() -> None:

@@ -134,7 +134,7 @@ def live(
             "--publish-parameter",
             metavar="NAME",
             help="Write a parameter of the vehicle that follows the estimated mass, after checks of the estimate: "
-            "MPC_THR_HOVER of PX4, or NAME=mass for a parameter that holds the mass in kg.",
+            "MPC_THR_HOVER of PX4, MOT_THST_HOVER of ArduPilot, or NAME=mass for a parameter that holds the mass in kg.",
             show_default=False,
         ),
     ] = None,
@@ -156,8 +156,9 @@ def live(
         raise SettingError("--rate must be 1 to 1000 Hz and --wait above 0 s")
     if publish_parameter is not None and not publish:
         raise SettingError("--publish-parameter requires --publish")
-    from rotorid.live.terminal import LiveView, print_summary
-    from rotorid.terminal.console import out, setup_jax, status
+    from rotorid.live.recording.replay import Replay
+    from rotorid.live.terminal import LiveView, parameter_line, print_summary
+    from rotorid.terminal.console import err, out, setup_jax, status
 
     link, recording = _open(source, speed)
     with closing(link):
@@ -173,6 +174,8 @@ def live(
             if isinstance(link, Replay):
                 session.prepare()
         publisher = _publisher(session, link, vehicle, publish, publish_parameter)
+        if publish_parameter is None and not isinstance(link, Replay):
+            _print_stored_values()
         path = None if no_record else record or _default_path(source)
         heading = f"{source}, {vehicle.name}"
         with _pages(web) as pages, _recorder(path, source, session, vehicle) as recorder:
@@ -189,6 +192,8 @@ def live(
                     result = runner.run()
             finally:
                 view.close()
+                if line := parameter_line(runner.result):
+                    err().print(line, markup=False, soft_wrap=True)
         print_summary(result, heading, "" if path is None else str(path), out())
 
 
@@ -298,7 +303,7 @@ def _publisher(
     if not publish:
         return None
     from rotorid.live.link.message_sender import MessageSender
-    from rotorid.live.parameter_writer import parse_parameter
+    from rotorid.live.parameter.followed import parse_parameter
     from rotorid.live.publisher import Publisher
     from rotorid.live.recording.replay import Replay
 
@@ -306,6 +311,16 @@ def _publisher(
         raise SettingError(f"{link.address}: --publish cannot be used with a recording")
     followed = None if parameter is None else parse_parameter(parameter, airframe)
     return Publisher(session, MessageSender(link), time.monotonic, followed)
+
+
+def _print_stored_values() -> None:
+    """A line for each parameter that an earlier session left with a written value: this session does not write."""
+    from rotorid.live.parameter.store import stored_values
+    from rotorid.live.text import stored_text
+    from rotorid.terminal.console import err
+
+    for stored in stored_values():
+        err().print(stored_text(stored), markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -360,8 +375,10 @@ def _pages(address: str | None) -> Iterator[list[Consumer]]:
 
 @contextmanager
 def _stop_on_interrupt(runner: Runner) -> Iterator[None]:
-    """End the session cleanly at the first Ctrl-C or SIGTERM, and at once at the second."""
-    numbers = signal.SIGINT, signal.SIGTERM
+    """End the session cleanly at the first Ctrl-C, SIGTERM or SIGHUP, and at once at the second."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP"):  # the terminal was closed
+        numbers.append(signal.SIGHUP)
     handlers = [signal.getsignal(number) for number in numbers]
 
     def restore() -> None:

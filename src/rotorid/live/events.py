@@ -31,6 +31,7 @@ EVENT_TYPES: Final = {
     "vehicle_detected": EventType("vehicle", Severity.NOTE),
     "other_vehicle": EventType("link", Severity.WARNING),
     "vehicle_rebooted": EventType("vehicle", Severity.WARNING),
+    "second_sender": EventType("vehicle", Severity.WARNING),
     "rotor_count_mismatch": EventType("vehicle", Severity.WARNING),
     "take_off": EventType("vehicle", Severity.NOTE),
     "landing": EventType("vehicle", Severity.NOTE),
@@ -49,6 +50,11 @@ EVENT_TYPES: Final = {
     "parameter_set": EventType("parameter", Severity.NOTE),
     "parameter_no_reply": EventType("parameter", Severity.WARNING),
     "parameter_refused": EventType("parameter", Severity.WARNING),
+    "parameter_not_written": EventType("parameter", Severity.WARNING),
+    "parameter_left": EventType("parameter", Severity.WARNING),
+    "parameter_changed": EventType("parameter", Severity.WARNING),
+    "parameter_overwritten": EventType("parameter", Severity.WARNING),
+    "parameter_summary": EventType("parameter", Severity.NOTE),
 }
 """Types of events by code."""
 

@@ -1,4 +1,4 @@
-"""Sends estimates to the vehicle as messages, and optionally writes a parameter (`ParameterWriter`).
+"""Sends estimates to the vehicle as messages, and optionally writes a parameter (`live.parameter`).
 
 The messages are NAMED_VALUE_FLOAT (`mass` and `mass_std` in kg, `drag`, `wind_x`, ...; names of at most ten characters) and
 DEBUG_VECT (`force` in N, world ENU; `torque` in N m, body FLU). They do not change the behaviour of the vehicle.
@@ -11,9 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from rotorid.live.link.message_sender import MessageSender
-from rotorid.live.parameter_writer import FollowedParameter, ParameterWriter
+from rotorid.live.parameter.followed import FollowedParameter
+from rotorid.live.parameter.writer import ParameterWriter, WriteSummary
 from rotorid.live.session import Session
 from rotorid.live.snapshot import Snapshot
+from rotorid.logs.mavlink.frames import Frame, walk
+from rotorid.logs.mavlink.frames import Link as FrameBuffer
 
 _INTERVAL: Final = 0.2  # s between messages
 _MAX_NAME: Final = 10  # characters
@@ -39,6 +42,9 @@ class Publisher:
         self._session, self._sender, self._clock = session, sender, clock
         self._writer = None if parameter is None else ParameterWriter(parameter, session, sender)
         self._last_sent = -math.inf
+        self._buffer = FrameBuffer()
+        if self._writer is not None:
+            session.reader.observers.append(self._observe)
 
     def show(self, snapshot: Snapshot) -> None:
         """Send a snapshot if that is due."""
@@ -50,6 +56,10 @@ class Publisher:
         if snapshot.readings and snapshot.attitude is not None and now >= self._last_sent + _INTERVAL:
             self._last_sent = now
             self._send(snapshot)
+
+    def _observe(self, buffer: bytes, frame: Frame) -> None:
+        if self._writer is not None:
+            self._writer.observe(buffer, frame, self._clock())
 
     def _send(self, snapshot: Snapshot) -> None:
         stamp, readings = self._session.reader.timeline.stamp, snapshot.readings
@@ -65,14 +75,45 @@ class Publisher:
                 self._sender.debug_vector(stamp, name, *values)
 
     @property
-    def is_restored(self) -> bool:
-        """Whether a parameter that was written has its initial value again."""
-        return self._writer is None or self._writer.is_restored
+    def is_done(self) -> bool:
+        """Whether a parameter that was written has the pilot's value again, or cannot be restored."""
+        return self._writer is None or self._writer.is_done
+
+    @property
+    def summary(self) -> WriteSummary | None:
+        """What was written to the parameter; None if none is written."""
+        return None if self._writer is None else self._writer.summary
 
     def restore(self) -> None:
         """Start to restore the parameter: from now on no estimate is used."""
         if self._writer is not None:
             self._writer.restore()
 
+    def restore_from(self, packet: bytes | None) -> None:
+        """Continue to restore the parameter after the session has failed: only the answers of the vehicle are read.
+
+        Args:
+            packet: of the link; None if none arrived.
+        """
+        if self._writer is None:
+            return
+        vehicle, now = self._session.reader.vehicle, self._clock()
+        if packet is not None:
+            if self._session.reader.datagrams:
+                buffer, frames = packet, walk(packet, complete=True).frames
+            else:
+                buffer, frames = self._buffer.push(packet)
+            for frame in frames:
+                if (frame.system, frame.component) == (vehicle.system, vehicle.component):
+                    self._writer.observe(buffer, frame, now)
+        self._writer.update(None, now)
+
+    def add_second_sender(self) -> None:
+        """React to a second vehicle with the same system number at another address."""
+        if self._writer is not None:
+            self._writer.add_second_sender(self._session.reader.timeline.event_time)
+
     def close(self) -> None:
-        """Do nothing: `restore` ends the writing."""
+        """End the writing: the file of a restored parameter is removed."""
+        if self._writer is not None:
+            self._writer.close()

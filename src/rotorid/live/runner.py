@@ -25,6 +25,7 @@ from rotorid.live.link.message_reader import MAX_SILENCE
 from rotorid.live.link.message_requests import MessageRequests
 from rotorid.live.link.message_sender import MessageSender
 from rotorid.live.no_estimate import no_estimate_finding
+from rotorid.live.parameter.writer import WriteSummary
 from rotorid.live.publisher import Publisher
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.replay import Replay
@@ -40,7 +41,7 @@ _RECEIVE_TIMEOUT: Final = 0.05  # s
 _MAX_PACKETS: Final = 64  # packets that are received before one is processed
 _IDLE_INTERVAL: Final = 0.5  # s between snapshots while no messages arrive
 _PUBLISH_INTERVAL: Final = 0.1  # s, the same with a publisher, whose parameter may have to be restored
-_RESTORE_TIMEOUT: Final = 15.0  # s to restore a parameter
+_RESTORE_TIMEOUT: Final = 40.0  # s to restore a parameter
 
 
 @dataclasses.dataclass
@@ -48,7 +49,8 @@ class SessionResult:
     """Summary of a session.
 
     last: last snapshot with an estimate, None without any. estimates, packets: their numbers. seconds: duration by this
-    computer's clock. latencies: from the arrival of a packet to the estimate that follows from it.
+    computer's clock. latencies: from the arrival of a packet to the estimate that follows from it. parameter: what was written
+    to a parameter of the vehicle, None if none is.
     """
 
     last: Snapshot | None = None
@@ -56,6 +58,7 @@ class SessionResult:
     seconds: float = 0.0
     packets: int = 0
     latencies: LatencyHistogram = dataclasses.field(default_factory=LatencyHistogram)
+    parameter: WriteSummary | None = None
 
 
 class Runner:
@@ -105,7 +108,7 @@ class Runner:
         self._arrival = time.time_ns()
 
     def run(self) -> SessionResult:
-        """Run until `stop` is set (and a written parameter is restored), or the replay or the link ends.
+        """Run until `stop` is set, or the replay or the link ends. A written parameter is restored first, also after an error.
 
         Raises:
             LinkError, LogError: nothing could be estimated.
@@ -114,10 +117,15 @@ class Runner:
         start = self._clock()
         try:
             if self._is_live:
-                self._run_live()
+                try:
+                    self._run_live()
+                except BaseException:
+                    self._restore_parameter()
+                    raise
             else:
                 self._run_replay()
         finally:
+            self._end_publishing()
             self._set_skipping(False)
             self.result.seconds = self._clock() - start
             self._deferred.do_all()
@@ -219,7 +227,29 @@ class Runner:
         if self._restore_deadline is None:
             self._restore_deadline = self._clock() + _RESTORE_TIMEOUT
             self.publisher.restore()
-        return self.publisher.is_restored or self._clock() > self._restore_deadline
+        return self.publisher.is_done or self._clock() > self._restore_deadline
+
+    def _restore_parameter(self) -> None:
+        """Restore a written parameter after an error: without the estimators, the recording and the consumers."""
+        if self.publisher is None or self._link_error is not None:
+            return
+        self.publisher.restore()
+        deadline = self._clock() + _RESTORE_TIMEOUT
+        while not self.publisher.is_done and self._clock() < deadline:
+            packet = self._next_packet(_RECEIVE_TIMEOUT)
+            if self._link_error is not None:
+                return
+            self.publisher.restore_from(None if packet is None else packet[1])
+            if self._requests is not None:
+                self._requests.update(self._clock())
+
+    def _end_publishing(self) -> None:
+        if self.publisher is None:
+            return
+        self.publisher.close()
+        self.result.parameter = self.publisher.summary
+        if self.result.parameter is not None:
+            self.session.events.add("parameter_summary", **dataclasses.asdict(self.result.parameter))
 
     def _run_replay(self) -> None:
         assert isinstance(self.link, Replay)

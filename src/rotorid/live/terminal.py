@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.findings import Severity
@@ -133,6 +134,15 @@ def readings_table(readings: dict[str, Reading]) -> Any:
             axes = ", ".join(_AXES[name][: len(values)])
             table.add_row(f"{title(name)} ({axes})", f"{numbers} {values[0].unit}")
     return table
+
+
+def parameter_line(result: SessionResult) -> str:
+    """What a session wrote to a parameter of the vehicle; "" if it was not to write any."""
+    if result.parameter is None:
+        return ""
+    from rotorid.live.snapshot import Event
+
+    return event_text(Event(0.0, "parameter_summary", values=asdict(result.parameter)))
 
 
 def print_summary(result: SessionResult, heading: str, recording: str, console: Console) -> None:

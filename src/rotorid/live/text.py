@@ -12,6 +12,7 @@ from typing import Any, Final
 from rotorid.estimators.base import Health
 from rotorid.findings import Finding
 from rotorid.live.link.clock import ClockState
+from rotorid.live.parameter.store import StoredValue
 from rotorid.live.snapshot import ESTIMATING_NOISE, ON_GROUND, WAITING, Event
 from rotorid.results.text import join_words, label, plus_minus
 
@@ -137,6 +138,48 @@ def _parameter_refused(v: Values) -> str:
     return f"{v['parameter']}: the vehicle reports {_value(v)} after the write{end}"
 
 
+def _parameter_left(v: Values) -> str:
+    return (
+        f"{v['parameter']} is {_value(v)}, written by a session of {v['time']} that did not end; the pilot's value "
+        f"{v['pilot']:.4g} is restored"
+    )
+
+
+def _parameter_changed(v: Values) -> str:
+    return (
+        f"{v['parameter']} is {_value(v)}: it was changed after the session of {v['time']}, whose pilot's value was "
+        f"{v['pilot']:.4g}; the present value is taken as the pilot's"
+    )
+
+
+def _parameter_summary(v: Values) -> str:
+    writes = "1 write" if v["writes"] == 1 else f"{v['writes']} writes"
+    if not v["writes"]:
+        return f"{v['parameter']} was not written"
+    span = f"{v['parameter']}: {writes}, {v['low']:.4g} to {v['high']:.4g} {v['unit']}".rstrip()
+    if v["is_restored"]:
+        return f"{span}; the pilot's value {v['pilot']:.4g} is restored"
+    return (
+        f"{span}; the pilot's value {v['pilot']:.4g} could not be restored, the vehicle has {v['value']:.4g}; the next "
+        "session with this option restores it"
+    )
+
+
+def stored_text(stored: StoredValue) -> str:
+    """What a session that did not end left in a vehicle, and how to restore it."""
+    return (
+        f"{stored.parameter} of {stored.vehicle} was written by a session of {stored.time} that did not end; the pilot's "
+        f"value is {stored.pilot:.4g}. To restore it, add --publish --publish-parameter {stored.parameter}"
+    )
+
+
+def _second_sender(v: Values) -> str:
+    return (
+        f"system {v['system']} also sends from {v['address']}: a second vehicle with this system number, or a forged one; its "
+        "messages are ignored"
+    )
+
+
 _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "invalid_bytes": lambda _: "bytes that are not MAVLink were received and ignored",
     "message_gap": lambda v: f"no messages for {v['duration']:.1f} s",
@@ -148,6 +191,7 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "other_vehicle": _other_vehicle,
     "vehicle_detected": lambda v: f"detected {v['vehicle']}",
     "vehicle_rebooted": lambda _: "the vehicle rebooted; the estimates are kept",
+    "second_sender": _second_sender,
     "rotor_count_mismatch": _rotor_count_mismatch,
     "take_off": lambda _: "in the air",
     "landing": lambda _: "on the ground",
@@ -164,8 +208,15 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "parameter_out_of_range": _parameter_out_of_range,
     "parameter_gate": lambda v: f"{v['parameter']} {v['reason']}",
     "parameter_set": lambda v: f"{v['parameter']} set to {_value(v)}: {v['reason']}",
-    "parameter_no_reply": lambda v: f"{v['parameter']}: no reply to the write; it is repeated",
+    "parameter_no_reply": lambda v: f"{v['parameter']}: no reply; it is asked for again",
     "parameter_refused": _parameter_refused,
+    "parameter_not_written": lambda v: f"{v['parameter']} is not written: {v['reason']}",
+    "parameter_left": _parameter_left,
+    "parameter_changed": _parameter_changed,
+    "parameter_overwritten": lambda v: (
+        f"{v['parameter']} was changed to {_value(v)} by another station; it is not written any more"
+    ),
+    "parameter_summary": _parameter_summary,
 }
 
 

@@ -68,21 +68,34 @@ def table_columns(flight: Flight) -> dict[str, Float64[np.ndarray, " n"]]:
     return columns
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name and rename it, so that it never appears incomplete; its folder is created."""
+def write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
+    """Write a file under a temporary name and rename it, so that it never appears incomplete; its folder is created.
+
+    Args:
+        path: file to write.
+        content: of the file.
+        sync: wait until the file is on the disk, so that it also survives a power failure.
+    Raises:
+        OutputError: the file cannot be written; an earlier file of this name is unchanged.
+    """
     with uninterrupted():
-        _write_whole(path, content)
+        _write_whole(path, content, sync)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _write_whole(path: Path, content: bytes, sync: bool) -> None:
     temporary = None
     try:
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
+        if sync:
+            _sync_folder(path.parent)
     except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -90,6 +103,17 @@ def _write_whole(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise OutputError(f"{path}: could not be written: {error.strerror or error}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the names of a folder's files to the disk, where the system can do that for a folder."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -14,7 +14,7 @@ from pymavlink.dialects.v20 import common
 from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
 from rotorid.live.link.link import open_link
 from rotorid.live.link.message_sender import MessageSender, encode_frame
-from rotorid.live.parameter_writer import parse_parameter
+from rotorid.live.parameter.followed import parse_parameter
 from rotorid.live.publisher import Publisher
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.recording import Recording
@@ -24,6 +24,7 @@ from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
 from tests.live.conftest import session
+from tests.live.parameter.simulated_autopilot import autopilot_version
 
 
 def free_port() -> int:
@@ -229,7 +230,8 @@ class Followed:
 
     def __init__(self, to: socket.socket, value: float) -> None:
         self.writes: list[float] = []
-        self._socket, self._value, self._send = to, value, simulated_flight.Sender()
+        self._socket, self._send = to, simulated_flight.Sender()
+        self.values = {"MPC_THR_HOVER": value, "THR_MDL_FAC": 0.0, "MC_BAT_SCALE_EN": 0.0}
         self._parser = common.MAVLink(None)
 
     def answer(self) -> None:
@@ -239,19 +241,27 @@ class Followed:
             return
         for message in self._parser.parse_buffer(bytearray(data)) or []:
             name = message.get_type()
-            if name not in ("PARAM_SET", "PARAM_REQUEST_READ") or message.param_id != "MPC_THR_HOVER":
+            if name == "COMMAND_LONG" and message.command == 512:
+                self._socket.send(autopilot_version(self._send, 0xABC))
+            if name not in ("PARAM_SET", "PARAM_REQUEST_READ"):
                 continue
             if name == "PARAM_SET":
-                self._value = message.param_value
-                self.writes.append(self._value)
-            self._socket.send(self._send("PARAM_VALUE", b"MPC_THR_HOVER", self._value, 9, 1, 0))
+                self.values[message.param_id] = message.param_value
+                self.writes.append(message.param_value)
+            value = self.values.get(message.param_id)
+            if value is not None:
+                self._socket.send(self._send("PARAM_VALUE", message.param_id.encode(), value, 9, 1, 0))
 
 
 def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
-    airframe: Airframe, pieces: list[simulated_flight.Piece]
+    airframe: Airframe,
+    pieces: list[simulated_flight.Piece],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Three times as fast as it is flown, the gate's clock one and a half times; then nothing comes, and the vehicle still
     listens."""
+    monkeypatch.setenv("ROTORID_STATE", str(tmp_path))
     port, hover = free_port(), 0.49
     made = session(airframe)
     made.prepare()

@@ -7,7 +7,7 @@ bytes -> frames -> frames of the vehicle (`FollowedVehicle`) -> session time (`T
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +16,6 @@ from rotorid.live.events import EventLog
 from rotorid.live.link.clock import VehicleClock
 from rotorid.live.link.followed_vehicle import FollowedVehicle
 from rotorid.live.link.message_rate import MessageRate
-from rotorid.live.link.message_sender import PARAMETER_REAL
 from rotorid.live.link.overload_policy import OverloadPolicy
 from rotorid.live.link.signal_sources import SignalSources, SourceChange
 from rotorid.live.link.timeline import LONGEST_WAIT, Timeline
@@ -30,7 +29,6 @@ from rotorid.logs.mavlink.vehicle import LEARNED
 MAX_SILENCE: Final = 3.0
 """s without a measurement from which it is reported."""
 
-_MAX_PARAMETERS: Final = 5000
 _STAMPS: Final = frozenset(("time_boot_ms", "time_usec"))
 _WRAPPED: Final = "SERVO_OUTPUT_RAW"  # its time stamps wrap around every 71.6 minutes
 
@@ -59,7 +57,7 @@ class MessageReader:
         sink: receives the measurements.
         datagrams: whether each packet contains whole messages only.
 
-    parameters: float parameters of the vehicle, latest values. invalid_bytes: bytes that are not MAVLink. is_silent: whether
+    observers: called with the bytes and each frame of the vehicle. invalid_bytes: bytes that are not MAVLink. is_silent: whether
     no measurement arrives any more. counts: received messages of the vehicle by number.
     """
 
@@ -79,7 +77,7 @@ class MessageReader:
         self.sources = SignalSources()
         self.overload = OverloadPolicy()
         self.events = EventLog(self.timeline)
-        self.parameters: dict[str, float] = {}
+        self.observers: list[Callable[[bytes, Frame], None]] = []
         self.counts: dict[int, int] = {}
         self.invalid_bytes = 0
         self._rotors, self._required, self._outputs, self._sink = rotors, required, outputs, sink
@@ -127,6 +125,8 @@ class MessageReader:
         for frame in frames:
             if self.vehicle.accept(buffer, frame):
                 self.counts[frame.message] = self.counts.get(frame.message, 0) + 1
+                for observe in self.observers:
+                    observe(buffer, frame)
                 is_used = self._read_message(buffer, frame, skip) or is_used
         if self.vehicle.system and not previous_system:
             self.events.add("vehicle_detected", vehicle=self.vehicle.description)
@@ -198,9 +198,7 @@ class MessageReader:
         properties = self.vehicle.properties
         if name in LEARNED:
             self.vehicle.learn(name, rows)
-        if name == "PARAM_VALUE":
-            self._read_parameter(rows)
-        elif name == "SYSTEM_TIME":  # a vehicle that has rebooted may send no other message with a time stamp
+        if name == "SYSTEM_TIME":  # a vehicle that has rebooted may send no other message with a time stamp
             self._session_time(float(rows["time_boot_ms"][0]) / 1e3, name, rows, frame)
             return False
         if not may_use:
@@ -223,11 +221,6 @@ class MessageReader:
         for piece in self.sources.select(name, pieces, t):
             self._sink.add(piece.signal, t, tuple(piece.values[-1].tolist()))
         return True
-
-    def _read_parameter(self, rows: np.ndarray) -> None:
-        if rows["param_type"][0] == PARAMETER_REAL and len(self.parameters) < _MAX_PARAMETERS:
-            name = bytes(rows["param_id"][0]).rstrip(b"\0").decode("ascii", "replace")
-            self.parameters[name] = float(rows["param_value"][0])
 
     def _session_time(self, stamp: float, name: str, rows: np.ndarray, frame: Frame) -> float | None:
         """Session time of a message, s; None while it is not known. stamp: s of the vehicle's clock."""

@@ -17,8 +17,8 @@ from rotorid.live.link.link import Link
 SYSTEM, COMPONENT = 250, 191
 """MAVLink ids of the sender: those of an onboard computer."""
 
-PARAMETER_REAL: Final = 9
-"""MAV_PARAM_TYPE_REAL32."""
+_REAL: Final = 9  # MAV_PARAM_TYPE_REAL32
+_MAX_FLOAT: Final = 3.4028234e38  # of float32
 
 _ONBOARD, _NO_AUTOPILOT, _ACTIVE, _VERSION = 18, 8, 4, 3
 _LAYOUTS: Final = {
@@ -54,20 +54,26 @@ class MessageSender:
 
     def set_parameter(self, system: int, component: int, name: str, value: float) -> None:
         """Send PARAM_SET for a float parameter."""
-        self._send("PARAM_SET", value, system, component, name.encode(), PARAMETER_REAL)
+        self._send("PARAM_SET", value, system, component, name.encode(), _REAL)
 
     def named_value(self, t: float, name: str, value: float) -> None:
         """Send NAMED_VALUE_FLOAT. t: s since the vehicle's boot. name: at most ten characters."""
-        self._send("NAMED_VALUE_FLOAT", round(t * 1e3) & 0xFFFFFFFF, value, name.encode())
+        self._send("NAMED_VALUE_FLOAT", round(t * 1e3) & 0xFFFFFFFF, _limit(value), name.encode())
 
     def debug_vector(self, t: float, name: str, x: float, y: float, z: float) -> None:
         """Send DEBUG_VECT. t: s since the vehicle's boot. name: at most ten characters."""
-        self._send("DEBUG_VECT", max(round(t * 1e6), 0), x, y, z, name.encode())
+        stamp = min(max(round(t * 1e6), 0), (1 << 64) - 1)
+        self._send("DEBUG_VECT", stamp, _limit(x), _limit(y), _limit(z), name.encode())
 
     def _send(self, name: str, *fields: int | float | bytes) -> None:
         with self._lock:
             self._sequence = (self._sequence + 1) % 256
             self._link.send(encode_frame(name, self._sequence, *fields))
+
+
+def _limit(value: float) -> float:
+    """A value within the range of float32; nan stays nan."""
+    return value if value != value else min(max(value, -_MAX_FLOAT), _MAX_FLOAT)
 
 
 def encode_frame(

@@ -57,7 +57,10 @@ _LAYOUTS: Final = {
         147, 154, "current_consumed:i4 energy_consumed:i4 temperature:i2 voltages:10u2 current_battery:i2 id:u1 "
         "battery_function:u1 type:u1 battery_remaining:i1 time_remaining:i4 charge_state:u1 voltages_ext:4u2",
     ),
-    "AUTOPILOT_VERSION": (148, 178, "capabilities:u8 uid:u8 flight_sw_version:u4"),
+    "AUTOPILOT_VERSION": (
+        148, 178, "capabilities:u8 uid:u8 flight_sw_version:u4 middleware_sw_version:u4 os_sw_version:u4 board_version:u4 "
+        "vendor_id:u2 product_id:u2 custom_versions:24u1 uid2:18u1",
+    ),
     "EXTENDED_SYS_STATE": (245, 130, "vtol_state:u1 landed_state:u1"),
     "ESC_INFO": (
         290, 251, "time_usec:u8 error_count:4u4 counter:u2 failure_flags:4u2 temperature:4i2 index:u1 count:u1 "

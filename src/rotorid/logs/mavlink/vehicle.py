@@ -116,7 +116,7 @@ class Vehicle:
             case "AUTOPILOT_VERSION":
                 version = int(rows["flight_sw_version"][-1])
                 self.firmware = f"{version >> 24}.{version >> 16 & 255}.{version >> 8 & 255}"
-                self.identity = f"{int(rows['uid'][-1]):x}"
+                self.identity = autopilot_uid(rows[-1])
             case "ESC_INFO":
                 self.escs = int(rows["count"][-1])
             case "SYSTEM_TIME":
@@ -128,12 +128,7 @@ class Vehicle:
                     )
 
     def _parameter(self, row: np.void) -> None:
-        """The value of PARAM_VALUE: PX4 sends the bytes of an integer in the float field, ArduPilot its value."""
-        name = bytes(row["param_id"]).rstrip(b"\0").decode("ascii", "replace")
-        layout = _INTEGERS.get(int(row["param_type"])) if self.autopilot != ARDUPILOT else None
-        value = float(row["param_value"])
-        if layout is not None:
-            (value,) = struct.unpack(layout, np.float32(row["param_value"]).tobytes())
+        name, value = parameter_value(row, self.autopilot)
         if self.parameters.setdefault(name, float(value)) != value:
             self.changed.add(name)
 
@@ -190,6 +185,29 @@ class Vehicle:
         groups = px4_outputs(self.parameters)
         prefix = next((name for name in ("PWM_MAIN", "PWM_AUX") if name in groups), "PWM_MAIN")
         return prefix, groups.get(prefix, [])
+
+
+def autopilot_uid(row: np.void) -> str:
+    """The serial number of an autopilot in an AUTOPILOT_VERSION, "" if it sends none: `uid`, else `uid2` (ArduPilot)."""
+    if uid := int(row["uid"]):
+        return f"{uid:x}"
+    uid2 = bytes(row["uid2"])
+    return uid2.hex() if any(uid2) else ""
+
+
+def parameter_value(row: np.void, autopilot: int) -> tuple[str, float]:
+    """Name and value of a PARAM_VALUE. PX4 sends the bytes of an integer in the float field, ArduPilot its value.
+
+    Args:
+        row: record of the message.
+        autopilot: MAV_AUTOPILOT of the sender.
+    """
+    name = bytes(row["param_id"]).rstrip(b"\0").decode("ascii", "replace")
+    layout = _INTEGERS.get(int(row["param_type"])) if autopilot != ARDUPILOT else None
+    if layout is None:
+        return name, float(row["param_value"])
+    (value,) = struct.unpack(layout, np.float32(row["param_value"]).tobytes())
+    return name, float(value)
 
 
 def unwrapped(stamps_us: np.ndarray, clock: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
