@@ -13,18 +13,14 @@ from pymavlink.dialects.v20 import common
 
 from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
 from rotorid.live.link.link import open_link
-from rotorid.live.link.message_sender import MessageSender, encode_frame
-from rotorid.live.parameter.followed import parse_parameter
-from rotorid.live.publisher import Publisher
+from rotorid.live.link.message_sender import encode_frame
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.recording import Recording
 from rotorid.live.recording.replay import Replay, tlog_packets
 from rotorid.live.runner import Runner
-from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
 from tests.live.conftest import session
-from tests.live.parameter.simulated_autopilot import autopilot_version
 
 
 def free_port() -> int:
@@ -223,82 +219,3 @@ def test_a_file_that_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "a.tlog").write_bytes(b"nothing of the kind")
     with pytest.raises(LogFormatError, match="no MAVLink messages"):
         tlog_packets(tmp_path / "a.tlog")
-
-
-class Followed:
-    """A vehicle at the other end of a socket, as far as parameters go: accepts writes and replies."""
-
-    def __init__(self, to: socket.socket, value: float) -> None:
-        self.writes: list[float] = []
-        self._socket, self._send = to, simulated_flight.Sender()
-        self.values = {"MPC_THR_HOVER": value, "THR_MDL_FAC": 0.0, "MC_BAT_SCALE_EN": 0.0}
-        self._parser = common.MAVLink(None)
-
-    def answer(self) -> None:
-        try:
-            data = self._socket.recv(2000)
-        except OSError:
-            return
-        for message in self._parser.parse_buffer(bytearray(data)) or []:
-            name = message.get_type()
-            if name == "COMMAND_LONG" and message.command == 512:
-                self._socket.send(autopilot_version(self._send, 0xABC))
-            if name not in ("PARAM_SET", "PARAM_REQUEST_READ"):
-                continue
-            if name == "PARAM_SET":
-                self.values[message.param_id] = message.param_value
-                self.writes.append(message.param_value)
-            value = self.values.get(message.param_id)
-            if value is not None:
-                self._socket.send(self._send("PARAM_VALUE", message.param_id.encode(), value, 9, 1, 0))
-
-
-def test_a_parameter_that_was_written_goes_back_when_the_link_is_lost(
-    airframe: Airframe,
-    pieces: list[simulated_flight.Piece],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Three times as fast as it is flown, the gate's clock one and a half times; then nothing comes, and the vehicle still
-    listens."""
-    monkeypatch.setenv("ROTORID_STATE", str(tmp_path))
-    port, hover = free_port(), 0.49
-    made = session(airframe)
-    made.prepare()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
-        vehicle.connect(("127.0.0.1", port))
-        vehicle.settimeout(0.0)
-        link, at_end = open_link(f"udpin:127.0.0.1:{port}"), Followed(vehicle, hover)
-        publisher = Publisher(
-            made,
-            MessageSender(link),
-            lambda: 1.5 * time.monotonic(),
-            parse_parameter("MPC_THR_HOVER", airframe),
-        )
-        shown = Shown()
-        runner = Runner(made, link, [shown], wait=20.0, publisher=publisher)
-
-        def fly() -> None:
-            time.sleep(0.1)
-            began = time.monotonic()
-            for at, data in pieces:
-                while (left := began + (at - simulated_flight.EPOCH) * 1e-9 / 3.0 - time.monotonic()) > 0.0:
-                    time.sleep(min(left, 0.002))
-                    at_end.answer()
-                vehicle.send(data)
-            until = time.monotonic() + 20.0
-            while time.monotonic() < until and not (at_end.writes and abs(at_end.writes[-1] - hover) < 1e-4):
-                time.sleep(0.01)
-                at_end.answer()
-            runner.stop.set()
-
-        flight = threading.Thread(target=fly)
-        flight.start()
-        runner.run()
-        flight.join()
-        link.close()
-    events = [e for m in shown.snapshots for e in m.events if e.code.startswith("parameter_")]
-    texts = "; ".join(event_text(event) for event in events)
-    assert "parameter_gate" in [event.code for event in events]
-    assert max(at_end.writes) > 1.02 * hover, texts
-    assert at_end.writes[-1] == pytest.approx(hover, abs=1e-4), texts

@@ -57,7 +57,7 @@ class MessageReader:
         sink: receives the measurements.
         datagrams: whether each packet contains whole messages only.
 
-    observers: called with the bytes and each frame of the vehicle. invalid_bytes: bytes that are not MAVLink. is_silent: whether
+    observers: called with the bytes and each frame of the vehicle. invalid_bytes: bytes that are not MAVLink. is_silent: if
     no measurement arrives any more. counts: received messages of the vehicle by number.
     """
 
