@@ -11,7 +11,7 @@ import pytest
 from rotorid.control.setpoints import Chirp, Move, Multisine, Setpoints, schroeder
 from rotorid.errors import SettingError, SignalError
 from rotorid.identification.airframe.priors import prior_std
-from rotorid.identification.airframe.rotor_thrusts import rotor_thrusts
+from rotorid.identification.airframe.rotor_thrusts import as_logged, rotor_thrusts
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.airframe.mass import with_exact_mass
@@ -152,6 +152,21 @@ def test_speeds_without_commands_widen_the_bands_of_what_they_attenuate() -> Non
         value, std = found.fit.values[f"inertia_{axis}"], found.fit.std[f"inertia_{axis}"]
         assert std >= shares[1 + k] * value
         assert abs(value - VEHICLE.vector("inertia")[k]) < 2.5 * std
+
+
+def test_the_curve_of_commands_keeps_its_thrust_where_speeds_are_identified() -> None:
+    prior = dataclasses.replace(guess(), thrust_curve=VEHICLE.thrust_curve)
+    found = identify([logged(has_command=False)], prior, ("thrust_scale",), spans=[PARTS])
+    t = np.arange(4.0, 8.0, 0.1)
+    commanded = [rotor_thrusts(a, flown(), t)[1] for a in (prior, found.airframe)]
+    assert commanded[1] == pytest.approx(commanded[0], rel=1e-6)
+    speeds = logged(has_command=False)
+    measured = [rotor_thrusts(as_logged(a, "rotor_speed"), speeds, t)[1] for a in (prior, found.airframe)]
+    scale = found.airframe.number("thrust_scale")
+    assert scale == pytest.approx(1.0 / 1.15, rel=0.02)
+    assert measured[1] == pytest.approx(scale * measured[0], rel=1e-6)
+    (note,) = [f for f in found.findings if f.code == "thrust_curve_not_identified"]
+    assert "was not identified" in to_text(note)
 
 
 def test_torques_that_are_lost_in_the_noise_of_speeds_are_not_identified() -> None:

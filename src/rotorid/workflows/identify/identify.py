@@ -336,7 +336,13 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
     )
     airframe = airframe_with(
-        prior, fit, masses, names, airframe_fit.lag_of, from_speeds=not available.has_motor_lag
+        prior,
+        fit,
+        masses,
+        names,
+        airframe_fit.lag_of,
+        from_speeds=not available.has_motor_lag,
+        signal=available.rotors,
     )
     airframe = with_rotor_lag(airframe, preparation.speeds)
     if request.known == "mass":
@@ -348,6 +354,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     findings += [
         *log_findings(preparation),
         *speed_findings(preparation.speeds),
+        *_curve_findings(prior, available.rotors, free),
         *hover_findings,
         *wind_findings(airframe_fit, names),
         *structure_findings(structures),
@@ -371,6 +378,13 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         hover=hover,
         mass_covariance=mass_covariance,
     )
+
+
+def _curve_findings(prior: Airframe, signal: str, free: Sequence[str]) -> list[Finding]:
+    """A finding where the airframe has a curve for commands, and the thrust of another signal was identified."""
+    if prior.thrust_curve is None or signal == "rotor_command" or "thrust_scale" not in free:
+        return []
+    return [Finding("thrust_curve_not_identified", Severity.NOTE, {"signal": signal}, (signal,))]
 
 
 def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Finding]]:

@@ -249,10 +249,12 @@ def airframe_with(
     lag_of: str,
     *,
     from_speeds: bool = False,
+    signal: str = "rotor_command",
 ) -> Airframe:
     """The airframe with the estimates of a fit, and with the mass of the longest part. flights: their names. lag_of: what
     follows the commands with the motor lag. from_speeds: whether the fit's delay is one of measured speeds, no property of
-    the vehicle."""
+    the vehicle. signal: of the rotors that was fitted; what converts the other signals keeps its thrust (see
+    `keep_other_thrusts`)."""
     source = f"identified from {', '.join(flights)}"
     quantities = dict(prior.quantities)
     curve, rotors = prior.thrust_curve, prior.rotors
@@ -288,15 +290,41 @@ def airframe_with(
             origin = f"{source}; of {main.flight} from {main.start:.1f} to {main.end:.1f} s, the longest of {len(masses)} parts"
         quantities["mass"] = Quantity((main.value,), "kg", (main.std,), origin)
     ordered = {name: quantities[name] for name in QUANTITIES if name in quantities}
+    airframe = dataclasses.replace(prior, quantities=ordered, thrust_curve=curve)
+    if "thrust_scale" in fit.parameters:
+        airframe = keep_other_thrusts(airframe, prior.number("thrust_scale", 1.0), signal)
     return dataclasses.replace(
-        prior,
-        quantities=ordered,
-        thrust_curve=curve,
+        airframe,
         rotors=rotors,
         fly_back=None,
         source="identified",
         lag_of=lag_of,
     )
+
+
+def keep_other_thrusts(airframe: Airframe, old_scale: float, signal: str) -> Airframe:
+    """The airframe whose signals that were not fitted give the same thrust with its thrust scale as with the old one.
+
+    The thrust scale multiplies all of them. Thrust curve and thrust coefficient, where the fitted signal does not use them, are
+    divided by what the scale grew by.
+    """
+    growth = airframe.number("thrust_scale", 1.0) / old_scale
+    note = f"not identified; divided by {growth:.4g}, by which the thrust scale of {signal} was changed"
+    curve, quantities = airframe.thrust_curve, dict(airframe.quantities)
+    coefficient = airframe.get("thrust_coefficient")
+    if curve is not None and signal != "rotor_command":
+        curve = dataclasses.replace(
+            curve,
+            coefficients=tuple(c / growth for c in curve.coefficients),
+            std=tuple(s / growth for s in curve.std),
+            source="; ".join(filter(None, (curve.source, note))),
+        )
+    if coefficient is not None and signal != "rotor_speed":
+        std = None if coefficient.std is None else tuple(s / growth for s in coefficient.std)
+        source = "; ".join(filter(None, (coefficient.source, note)))
+        value = tuple(v / growth for v in coefficient.value)
+        quantities["thrust_coefficient"] = Quantity(value, coefficient.unit, std, source)
+    return dataclasses.replace(airframe, thrust_curve=curve, quantities=quantities)
 
 
 def scales_with_thrust(quantity: str) -> bool:

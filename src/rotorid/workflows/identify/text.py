@@ -41,6 +41,8 @@ _SPLITS: Final[Mapping[str, str]] = {
     "frequency": "slow and fast variations",
 }
 
+_SIGNALS: Final = {"rotor_speed": "rotor speeds", "rotor_thrust": "rotor thrusts"}
+
 _POORLY_EXCITED: Final[Mapping[str, tuple[str, str]]] = {
     "mass": (
         "only ratios of forces and masses can be identified from flight",
@@ -396,6 +398,11 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "hover_point": _hover_point,
     "cannot_hover": lambda v: f"The identified airframe cannot hover: {v['why']}.",
     "wind_changed": _wind_changed,
+    "thrust_curve_not_identified": lambda v: (
+        f"The thrust scale was identified from {_SIGNALS[v['signal']]}. The thrust curve of the rotor commands was not "
+        "identified: in the airframe file it is divided by the change of the scale, so that commands give the thrust that they "
+        "gave before."
+    ),
     "axis_drag": _axis_drag,
     **FIT_FAULT_TEXTS,
     "thrust_known": lambda _: (
