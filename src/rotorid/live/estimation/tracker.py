@@ -2,6 +2,10 @@
 
 The measurement noise is estimated from the first `NOISE_PERIOD` s in the air (see `signals.series`); afterwards these rows are
 processed with it. Later measurements never change earlier estimates, so that the same rows always give the same estimates.
+
+After a pause of more than `PAUSE` s, on the ground or without messages, the payload may be another one. The pause then counts
+as at least `PAYLOAD_TIME` s: over that time the drift of the mass amounts to 30 % of it, that of drag to 5 %. What is
+constant, such as the scale of the thrust, is kept.
 """
 
 from __future__ import annotations
@@ -25,6 +29,12 @@ from rotorid.signals.samples import Samples
 
 NOISE_PERIOD: Final = 2.0
 """s in the air from which the measurement noise is estimated."""
+
+PAUSE: Final = 3.0
+"""s without rows after which the payload may have changed."""
+
+PAYLOAD_TIME: Final = 115.0
+"""s of drift for a change of payload (see `models.multirotor.bare.MASS_DRIFT`)."""
 
 _MIN_ROWS: Final = 100  # for the estimate of the noise
 
@@ -85,7 +95,14 @@ class Tracker:
         """The estimate after one more row in the air; None while the measurement noise is estimated."""
         dt = 0.0 if self._last is None else row.t - self._last
         self._last = row.t
-        numbers = np.float64(row.t), np.float64(dt), np.array(row.u), np.array(row.y), np.array(row.mask)
+        drift_time = max(dt, PAYLOAD_TIME) if dt > PAUSE else dt
+        numbers = (
+            np.float64(row.t),
+            np.float64(drift_time),
+            np.array(row.u),
+            np.array(row.y),
+            np.array(row.mask),
+        )
         sample: Samples = jax.tree.unflatten(self._structure, numbers)
         if self._stream is not None:
             return StepEstimate(row.t, self._stream.step(sample), dt, dt > self._max_gap)
