@@ -1,5 +1,6 @@
 """An estimator in C gives the numbers that JAX gives, and JAX takes over where C cannot be had."""
 
+import dataclasses
 import inspect
 import subprocess
 
@@ -17,6 +18,9 @@ from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import Stream, run, run_many, stack, stack_tunings
 from rotorid.estimators.swls import swls
 from rotorid.estimators.ukf import ukf
+from rotorid.models.airframe.airframe import Quantity, load_airframe
+from rotorid.models.multirotor.with_drag import multirotor
+from rotorid.signals.samples import Samples
 from tests.systems import SYSTEMS, Pendulum, matched
 
 PAIRS = [(make, name) for make in (ekf, ukf) for name in SYSTEMS]
@@ -90,6 +94,29 @@ def test_tunings_share_the_compiled_code(monkeypatch):
         assert_same(jax.tree.map(lambda leaf, k=k: leaf[k], batch), estimates)
     monkeypatch.setattr(compiled.CompiledEstimator, "__init__", lambda *_: pytest.fail("it was traced anew"))
     run(ekf(Pendulum(), gate=4.0), samples, engine="c")
+
+
+def test_airframes_that_differ_in_their_numbers_share_the_compiled_code(monkeypatch):
+    airframe = load_airframe("crazyflie-2.1")
+    curve = airframe.thrust_curve
+    other = dataclasses.replace(
+        airframe,
+        thrust_curve=dataclasses.replace(curve, coefficients=(0.03, -0.012, 0.14)),
+        quantities={**airframe.quantities, "mass": Quantity((0.031,), "kg")},
+    )
+    rng = np.random.default_rng(0)
+    for k, filter_ in enumerate(ekf(multirotor(a)) for a in (airframe, other)):
+        system, steps = filter_.joint.system, 50
+        y = np.zeros((steps, system.outputs.size)) + np.eye(system.outputs.size)[0]
+        u = np.concatenate([np.full((steps, 4), 0.7), rng.normal(0.0, 0.3, (steps, 3))], axis=1)
+        t = 0.01 * np.arange(steps)
+        mask = np.ones((steps, system.outputs.dim), bool)
+        samples = Samples(*map(jnp.asarray, (t, np.full(steps, 0.01), u, y, mask)))
+        if k == 1:
+            monkeypatch.setattr(compiled, "c_program", lambda *_, **__: pytest.fail("it was compiled anew"))
+        in_c, in_jax = run(filter_, samples, engine="c"), run(filter_, samples, engine="jax")
+        np.testing.assert_allclose(in_c.value, in_jax.value, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(in_c.covariance, in_jax.covariance, rtol=1e-8, atol=1e-12)
 
 
 def test_a_stream_reports_its_engine_and_keeps_its_state():

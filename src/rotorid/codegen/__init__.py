@@ -2,6 +2,7 @@
 
 c_source.py     C source of a CasADi function on scalars
 casadi.py       JAX to CasADi
+constants.py    Constants of a program as its arguments
 emit.py         A program as C files, its arrays packed into one memory m
 fingerprint.py  Fingerprints of traced functions
 ir.py           Intermediate representation of a program in C

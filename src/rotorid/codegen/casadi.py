@@ -17,13 +17,14 @@ import jax
 import jax.extend
 import numpy as np
 
-from rotorid.codegen.primitives import IN_NUMPY, RULES, UnsupportedPrimitiveError, Value, is_traced
+from rotorid.codegen.primitives import IN_NUMPY, RULES, Run, UnsupportedPrimitiveError, Value, is_traced
 from rotorid.errors import SettingError
 
 __all__ = [
     "UnsupportedPrimitiveError",
     "evaluate",
     "inner_jaxprs",
+    "runner",
     "scalar_operations",
     "to_casadi",
     "value_of",
@@ -44,7 +45,7 @@ def to_casadi(function: Callable[..., Any], *examples: Any, name: str = "f") -> 
         names = [_input_name(path) for path, _ in leaves]
         symbols = [ca.SX.sym(n, *_matrix(leaf.shape)) for n, (_, leaf) in zip(names, leaves, strict=True)]
         arguments = [_from_sx(symbol, leaf.shape) for symbol, (_, leaf) in zip(symbols, leaves, strict=True)]
-        outputs = [_to_sx(value) for value in _run(closed.jaxpr, closed.consts, arguments)]
+        outputs = [_to_sx(value) for value in runner()(closed.jaxpr, closed.consts, arguments)]
     return ca.Function(name, symbols, outputs, names, [f"out{i}" for i in range(len(outputs))])
 
 
@@ -76,27 +77,41 @@ def inner_jaxprs(equation: Any, *, closed: bool = False) -> list[Any]:
 _JAXPRS = (jax.extend.core.Jaxpr, jax.extend.core.ClosedJaxpr)
 
 
-def _run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
-    """Evaluate a jaxpr on traced values."""
-    environment: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
-    environment |= zip(jaxpr.invars, arguments, strict=True)
-    for equation in jaxpr.eqns:
-        outputs = evaluate(equation, [value_of(atom, environment) for atom in equation.invars])
-        environment |= zip(equation.outvars, outputs, strict=True)
-    return [value_of(atom, environment) for atom in jaxpr.outvars]
+Constant = Callable[[Any, Any], Value]
+"""From a literal or a constant variable of a jaxpr, and its number or array, to its value."""
 
 
-def value_of(atom: Any, environment: dict[Any, Value]) -> Value:
+def _known(atom: Any, constant: Any) -> Value:
+    return np.asarray(constant)
+
+
+def runner(constant: Constant = _known) -> Run:
+    """The function that evaluates a jaxpr on traced values. constant: gives the values of its constants."""
+
+    def run(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
+        environment: dict[Any, Value] = dict(
+            zip(jaxpr.constvars, map(constant, jaxpr.constvars, constants), strict=True)
+        )
+        environment |= zip(jaxpr.invars, arguments, strict=True)
+        for equation in jaxpr.eqns:
+            inputs = [value_of(atom, environment, constant) for atom in equation.invars]
+            environment |= zip(equation.outvars, evaluate(equation, inputs, run), strict=True)
+        return [value_of(atom, environment, constant) for atom in jaxpr.outvars]
+
+    return run
+
+
+def value_of(atom: Any, environment: dict[Any, Value], constant: Constant) -> Value:
     """The value of a variable or of a literal."""
-    return np.asarray(atom.val) if isinstance(atom, jax.extend.core.Literal) else environment[atom]
+    return constant(atom, atom.val) if isinstance(atom, jax.extend.core.Literal) else environment[atom]
 
 
-def evaluate(equation: Any, inputs: Sequence[Value]) -> list[Value]:
-    """The outputs of one equation of a jaxpr on traced values."""
+def evaluate(equation: Any, inputs: Sequence[Value], run: Run) -> list[Value]:
+    """The outputs of one equation of a jaxpr on traced values. run: evaluates the jaxprs inside it (see `runner`)."""
     rule = RULES.get(equation.primitive.name)
     is_symbolic = any(map(is_traced, inputs))
     if rule is not None and (is_symbolic or rule.always):
-        outputs = rule.apply(_run, equation, *inputs)
+        outputs = rule.apply(run, equation, *inputs)
     elif not is_symbolic and equation.primitive.name in IN_NUMPY:
         outputs = IN_NUMPY[equation.primitive.name](*inputs)
     elif not is_symbolic and equation.primitive.name == "convert_element_type":

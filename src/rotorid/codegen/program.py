@@ -22,7 +22,8 @@ import jax.extend
 import numpy as np
 
 from rotorid.codegen.c_source import constant
-from rotorid.codegen.casadi import evaluate, inner_jaxprs, scalar_operations, value_of
+from rotorid.codegen.casadi import evaluate, inner_jaxprs, runner, scalar_operations, value_of
+from rotorid.codegen.constants import Constants
 from rotorid.codegen.emit import CProgram, emit
 from rotorid.codegen.ir import (
     Address,
@@ -80,7 +81,13 @@ class _Frame:
         return [v for v in dict.fromkeys(atoms) if v in self.environment]
 
 
-def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = LOOPED) -> CProgram:
+def c_program(
+    closed: jax.extend.core.ClosedJaxpr,
+    name: str,
+    *,
+    looped: int = LOOPED,
+    constants: Constants | None = None,
+) -> CProgram:
     """Write a jaxpr as a C program.
 
     Args:
@@ -88,13 +95,14 @@ def c_program(closed: jax.extend.core.ClosedJaxpr, name: str, *, looped: int = L
         name: of the C function, which takes one column of all arguments, in order and each in C order, and gives one of all
             results.
         looped: number of scalar operations above which a scan is a loop.
+        constants: numbers that are further arguments, before the others.
     Returns:
         The C files and the size of the memory.
     Raises:
         UnsupportedPrimitiveError: a primitive has no rule.
     """
     with jax.enable_x64(True):
-        return _Writer(name, looped).write(closed)
+        return _Writer(name, looped, constants).write(closed)
 
 
 def straight_operations(jaxpr: Any) -> int:
@@ -114,9 +122,11 @@ def straight_operations(jaxpr: Any) -> int:
 class _Writer:
     """Writes one program (see `c_program`)."""
 
-    def __init__(self, name: str, looped: int) -> None:
+    def __init__(self, name: str, looped: int, constants: Constants | None) -> None:
         self._name = name
         self._looped = looped
+        self._constants = constants
+        self._run = runner(self._constant)
         self._statements: list[AnyStatement] = []
         self._frames: list[_Frame] = []
         self._spans = Spans()
@@ -129,6 +139,9 @@ class _Writer:
 
     def write(self, closed: Any) -> CProgram:
         arguments, start = [], 0
+        if self._constants is not None:
+            start = self._constants.values.size
+            self._constant_symbols = self._symbols(Address("x", 0), (start,)).tolist()
         for variable in closed.jaxpr.invars:
             shape = variable.aval.shape
             if jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended):
@@ -141,13 +154,26 @@ class _Writer:
         tables = [f"static const num {name}[] = {{{numbers}}};" for numbers, name in self._tables.items()]
         return emit(self._name, self._statements, self._spans, tables)
 
+    def _constant(self, atom: Any, constant: Any) -> Value:
+        """The value of a literal or of a constant variable, with the symbols of the numbers that are arguments."""
+        array = np.asarray(constant)
+        indices = [] if self._constants is None else self._constants.indices(atom, array.size)
+        if not any(index is not None for index in indices):
+            return array
+        value = np.empty(array.size, dtype=object)
+        for k, (number, index) in enumerate(zip(array.ravel().tolist(), indices, strict=True)):
+            value[k] = number if index is None else self._constant_symbols[index]
+        return value.reshape(array.shape)
+
     def _block(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
         """The results of a jaxpr, as expressions; statements are written where a loop needs values in memory."""
-        environment: dict[Any, Value] = dict(zip(jaxpr.constvars, map(np.asarray, constants), strict=True))
+        environment: dict[Any, Value] = dict(
+            zip(jaxpr.constvars, map(self._constant, jaxpr.constvars, constants), strict=True)
+        )
         frame = _Frame(jaxpr, environment | dict(zip(jaxpr.invars, arguments, strict=True)))
         self._frames.append(frame)
         for frame.index, equation in enumerate(jaxpr.eqns):
-            inputs = [value_of(atom, frame.environment) for atom in equation.invars]
+            inputs = [value_of(atom, frame.environment, self._constant) for atom in equation.invars]
             if _is_loop(equation, self._looped) and any(map(is_traced, inputs)):
                 outputs = self._loop(equation, inputs)
             elif is_routine(equation) and any(map(is_traced, inputs)):
@@ -158,10 +184,10 @@ class _Writer:
                 (inner,) = inner_jaxprs(equation, closed=True)
                 outputs = self._block(inner.jaxpr, inner.consts, inputs)
             else:
-                outputs = evaluate(equation, inputs)
+                outputs = evaluate(equation, inputs, self._run)
             frame.environment |= zip(equation.outvars, outputs, strict=True)
         self._frames.pop()
-        return [value_of(atom, frame.environment) for atom in jaxpr.outvars]
+        return [value_of(atom, frame.environment, self._constant) for atom in jaxpr.outvars]
 
     def _loop(self, equation: Any, inputs: list[Value]) -> list[Value]:
         p = equation.params

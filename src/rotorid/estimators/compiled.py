@@ -20,6 +20,7 @@ import numpy as np
 from jax.core import Tracer
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
+from rotorid.codegen.constants import Constants
 from rotorid.codegen.fingerprint import fingerprint
 from rotorid.codegen.native import FOLDER, BuildError, build, compiler
 from rotorid.codegen.program import c_program, straight_operations
@@ -52,7 +53,7 @@ class _Leaf(ctypes.Structure):
 
 
 class CompiledEstimator:
-    """The C form of an estimator's structure; its numbers (tunings) are arguments."""
+    """The C form of an estimator's structure; its numbers (tunings, and constants of the System) are arguments."""
 
     def __init__(self, estimator: AbstractEstimator, sample: Samples) -> None:
         """sample: one row. Raises NotCompiledError."""
@@ -80,10 +81,13 @@ class CompiledEstimator:
         self.estimate = _layout(self.estimate_shapes)
         if max(map(straight_operations, (init_program.jaxpr, step_program.jaxpr))) > MOST_OPERATIONS:
             raise NotCompiledError("its step is too large")
-        self.state_offset = self.arrays.size + self.sample.size
-        self.x_size = self.state_offset + self.state.size
         self._programs = {"init": init_program, "step": step_program}
-        self._key = "".join(map(fingerprint, self._programs.values()))
+        self._constants = Constants([*self._programs.values()])
+        self.constants = self._constants.values
+        self.sample_offset = self.constants.size + self.arrays.size
+        self.state_offset = self.sample_offset + self.sample.size
+        self.x_size = self.state_offset + self.state.size
+        self._key = "".join(fingerprint(program, self._constants) for program in self._programs.values())
         self._libraries: dict[int, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
@@ -96,7 +100,9 @@ class CompiledEstimator:
 
     def _units(self) -> list[str]:
         try:
-            programs = [c_program(closed, name) for name, closed in self._programs.items()]
+            programs = [
+                c_program(closed, name, constants=self._constants) for name, closed in self._programs.items()
+            ]
         except UnsupportedPrimitiveError as error:
             raise NotCompiledError(str(error)) from error
         sizes = {
@@ -123,7 +129,7 @@ class CompiledEstimator:
         def part(first: int, last: int) -> None:
             done = library.run_flights(
                 *map(ctypes.c_int64, (last - first, steps)),
-                *_table(arrays, first if tunings else None, 1 if tunings else 0),
+                *_table(arrays, first if tunings else None, 1 if tunings else 0, [self.constants]),
                 *_table(rows, first, 2),
                 *_table(leaves, first, 2),
             )
@@ -138,17 +144,22 @@ class CompiledEstimator:
         return estimate
 
 
-def _table(leaves: Sequence[np.ndarray], first: int | None, leading: int) -> tuple[ctypes.c_int64, Any]:
-    """Leaves for C, from flight `first` on. leading: axes in front of each leaf's numbers (flights, then steps)."""
-    table = (_Leaf * len(leaves))()
-    for entry, leaf in zip(table, leaves, strict=True):
+def _table(
+    leaves: Sequence[np.ndarray], first: int | None, leading: int, common: Sequence[np.ndarray] = ()
+) -> tuple[ctypes.c_int64, Any]:
+    """Leaves for C, from flight `first` on. leading: axes in front of each leaf's numbers (flights, then steps). common:
+    leaves before them that are the same in all flights and steps."""
+    table = (_Leaf * (len(common) + len(leaves)))()
+    for entry, leaf in zip(table, common, strict=False):
+        entry.data, entry.count, entry.kind = leaf.ctypes.data, leaf.size, _KINDS[leaf.dtype.kind]
+    for entry, leaf in zip(table[len(common) :], leaves, strict=True):
         count = int(np.prod(leaf.shape[leading:]))
         strides = [int(np.prod(leaf.shape[k + 1 :])) for k in range(leading)]
         flight, step_ = (*strides, 0, 0)[:2]
         start = leaf.ctypes.data + (first or 0) * flight * leaf.itemsize
         entry.data, entry.count, entry.flight, entry.step = start, count, flight, step_
         entry.kind = _KINDS[leaf.dtype.kind]
-    return ctypes.c_int64(len(leaves)), table
+    return ctypes.c_int64(len(table)), table
 
 
 class CompiledStream:
@@ -158,9 +169,10 @@ class CompiledStream:
         self._compiled = compiled
         self._library = compiled.library(1)
         self._x = np.zeros(compiled.x_size)
+        self._x[: compiled.constants.size] = compiled.constants
         arrays, sample = (
-            self._x[: compiled.arrays.size],
-            self._x[compiled.arrays.size : compiled.state_offset],
+            self._x[compiled.constants.size : compiled.sample_offset],
+            self._x[compiled.sample_offset : compiled.state_offset],
         )
         self._parts = compiled.sample.parts_of(sample)
         for part, leaf in zip(
