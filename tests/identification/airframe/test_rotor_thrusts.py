@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rotorid.identification.airframe import rotor_chain
 from rotorid.identification.airframe.rotor_thrusts import (
     RotorChain,
     RotorCommands,
@@ -78,6 +79,25 @@ def test_slopes_are_those_of_differences(has_lag: bool, of_speed: bool) -> None:
         step[k] = 1e-7
         ahead, behind = (step_thrusts(chain, p + s, given, end, dt)[0] for s in (step, -step))
         assert np.median(np.abs((ahead - behind) / 2e-7 - slopes[..., k])) < 1e-6
+
+
+@pytest.mark.skipif(rotor_chain._library() is None, reason="no C compiler on this machine")
+@pytest.mark.parametrize("of_speed", [False, True])
+@pytest.mark.parametrize("delay", [0.0, 0.0063])
+def test_without_a_compiler_the_numbers_are_the_same(monkeypatch, of_speed: bool, delay: float) -> None:
+    given, p = commands(), numbers(command_delay=delay, motor_time_constant=0.9 * rotor_chain.LEAST_LAG)
+    given.u[::20] = 0.0
+    chain = dataclasses.replace(CHAIN, has_speed_lag=of_speed)
+    end = np.concatenate([given.t[:50] + delay, np.arange(-0.1, 0.7, 0.004)])
+    dt = np.where(np.arange(len(end)) % 5 == 0, 0.0, 0.004)
+    every = tuple(range(CHAIN.size))
+    value, slopes = step_thrusts(chain, p, given, end, dt, every)
+    single, _ = step_thrusts(chain, p, given, end.astype(np.float32), dt.astype(np.float32))
+    assert np.median(np.abs(single - value)) < 1e-5
+    monkeypatch.setattr(rotor_chain, "_library", lambda: None)
+    expected, expected_slopes = step_thrusts(chain, p, given, end, dt, every)
+    np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(slopes, expected_slopes, rtol=1e-8, atol=1e-9)
 
 
 def test_rotors_without_lag_pull_what_they_are_asked_for() -> None:

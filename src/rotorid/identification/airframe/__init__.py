@@ -4,7 +4,8 @@ fit.py                   the fit: passes over process noise, torque drift and se
 priors.py                parameters of body and rotors; the one table of default priors; coordinates of the inertia
 multirotor_rules.py      priors and usable rows of a rigid multirotor for `fitting`
 rotor_speeds.py          speeds of rotors from noisy measurements and from their commands
-rotor_thrusts.py         thrusts of rotors that follow their commands, along a flight, with derivatives
+rotor_chain.py           thrusts of rotors that follow their commands, along a flight, with derivatives
+rotor_thrusts.py         the rotors of an airframe as the commands of a log drive them
 command_uncertainty.py   what errors of rarely logged rotor commands may do to the estimates
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
