@@ -160,6 +160,12 @@ class System(ABC):
         """Unit of each number of `derive`, in order."""
         return {}
 
+    @property
+    def structure(self) -> System:
+        """A System with the same functions, equal for all that differ from it in the priors of their parameters only: what is
+        compiled for one of them serves the others. By default the System itself, since its functions may depend on priors."""
+        return self
+
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name."""
         for parameter in self.parameters:

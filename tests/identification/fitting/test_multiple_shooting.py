@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 
 from rotorid.identification.airframe.multirotor_rules import rules_for
 from rotorid.identification.fitting import multiple_shooting as module
+from rotorid.identification.fitting import step_derivatives
 from rotorid.identification.fitting.free_parameters import make_priors
 from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
 from rotorid.identification.fitting.multiple_shooting import (
@@ -21,12 +23,16 @@ from rotorid.identification.fitting.multiple_shooting import (
 )
 from rotorid.identification.fitting.step_derivatives import (
     StepDerivatives,
+    StepFunctions,
     StepModel,
     casadi_step_functions,
     jax_step_functions,
+    step_functions,
 )
 from rotorid.identification.fitting.windows import compared_outputs, cut_windows, estimate_white_noise
-from rotorid.models.system import parameter_values
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.logged_body import LoggedBody
+from rotorid.models.system import Parameter, parameter_values
 from rotorid.signals.samples import Samples
 from tests.identification.flying import NOISE, flown, hexarotor, noisy
 from tests.systems import SYSTEMS
@@ -176,6 +182,37 @@ def test_both_engines_agree(name: str, driven: bool) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
     d = 0.1 * draw.standard_normal((n, system.states.dim))
     np.testing.assert_allclose(one.plus(x, d), two.plus(x, d), atol=1e-12)
+
+
+def test_fits_with_other_priors_share_the_compiled_step() -> None:
+    parameters = [
+        (Parameter("torque_ratio", value, std=0.1 * value), Parameter("inertia", (value, value, 2.0 * value)))
+        for value in (0.01, 0.02)
+    ]
+    bodies = [LoggedBody(p, load_airframe("crazyflie-2.1").rotors, False, True) for p in parameters]
+    assert bodies[0] != bodies[1]
+    assert bodies[0].structure == bodies[1].structure
+    assert bodies[0].structure != LoggedBody(parameters[0], bodies[0].rotors[::-1], False, True).structure
+    vector = (Parameter("torque_ratio", (0.01,)), parameters[0][1])
+    assert bodies[0].structure != LoggedBody(vector, bodies[0].rotors, False, True).structure
+    pendulum = SYSTEMS["pendulum"]
+    assert pendulum.structure is pendulum
+    models = [StepModel(body, ("body_rate",), (0,)) for body in bodies]
+    traced = []
+
+    def count(rows):
+        traced.append(rows)
+        return StepFunctions(*5 * [lambda *_: None])
+
+    step_derivatives._step_functions.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step_derivatives, "scalar_operations", lambda _: 0)
+        patch.setattr(step_derivatives, "casadi_step_functions", count)
+        patch.setattr(step_derivatives.jax, "make_jaxpr", lambda _: lambda *_: SimpleNamespace(jaxpr=None))
+        found = [step_functions(rows) for rows in models]
+    step_derivatives._step_functions.cache_clear()
+    assert found[0] is found[1]
+    assert len(traced) == 1
 
 
 def test_a_window_that_runs_away_is_as_wrong_as_can_be_and_says_nothing() -> None:

@@ -97,6 +97,10 @@ class EstimationProblem:
     input_model: InputModel | None = None
     K: Float[np.ndarray, "tangent compared"] | None = None
     start_priors: StartPriors = ()
+    _evaluated: dict[bytes, tuple[np.ndarray, ...]] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The last coordinates, and what was evaluated there."""
 
     @classmethod
     def from_priors(
@@ -161,9 +165,14 @@ class EstimationProblem:
         return self._evaluate(z)[3]
 
     def _evaluate(self, z: Float[np.ndarray, " free_size"]) -> tuple[np.ndarray, ...]:
-        return tuple(
-            np.asarray(v) for v in evaluate_coordinates(self.coordinates, z, self.centre, self.scale)
-        )
+        key = z.tobytes()
+        if (known := self._evaluated.get(key)) is not None:
+            return known
+        values = evaluate_coordinates(self.coordinates, z, self.centre, self.scale)
+        known = tuple(map(np.asarray, values))
+        self._evaluated.clear()
+        self._evaluated[key] = known
+        return known
 
     def all_values(self, z: Float[np.ndarray, " free_size"]) -> Float[np.ndarray, " all"]:
         """Values of all parameters of the System, in their units."""

@@ -137,9 +137,13 @@ class StepFunctions(NamedTuple):
     plus: Callable[..., Float[np.ndarray, "n states"]]
 
 
-@functools.lru_cache(maxsize=32)
 def step_functions(rows: StepModel) -> StepFunctions:
     """The functions of a step model, through CasADi and C where possible, else through JAX."""
+    return _step_functions(dataclasses.replace(rows, system=rows.system.structure))
+
+
+@functools.lru_cache(maxsize=32)
+def _step_functions(rows: StepModel) -> StepFunctions:
     with jax.enable_x64(True):
         x, u, _, p, dt = _examples(rows)
         if scalar_operations(jax.make_jaxpr(rows.step)(x, u, dt, p).jaxpr) > _MAX_OPERATIONS:

@@ -80,6 +80,14 @@ class LoggedBody(System):
         return (*torque, "unmodelled_force") if self.has_unmodelled_force else torque
 
     @property
+    def structure(self) -> LoggedBody:
+        parameters = tuple(
+            Parameter(p.name, (0.0,) * len(p.values) if isinstance(p.value, tuple) else 0.0)
+            for p in self.parameters
+        )
+        return dataclasses.replace(self, parameters=parameters)
+
+    @property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = ()
         if self.has_pose:
