@@ -30,7 +30,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health
 from rotorid.estimators.gaussian import (
-    GAP_STEP,
     RESET_DRIFT_TIME,
     directly_measured_states,
     process_std_over,
@@ -161,7 +160,7 @@ class Adaptive(AbstractEstimator):
         retention = jnp.concatenate(
             [jnp.where(reset, 0.0, 1.0), jnp.ones(drift.shape[0] + rate_onset.shape[0])]
         )
-        step = jnp.where(gap, GAP_STEP, dt)
+        step = jnp.minimum(dt, tuning.thresholds.max_gap)
 
         def propagate(hypothesis):
             z, P = hypothesis

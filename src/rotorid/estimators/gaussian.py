@@ -52,10 +52,6 @@ RESET_DRIFT_TIME = 15.0
 PROCESS_NOISE_INFLATION = 30.0
 """Factor on the process noise of the states where the model does not hold (see `System.holds`)."""
 
-GAP_STEP = 0.02
-"""s by which the states move over a gap, in which they are reset. A longer step would not be stable, since the lag of motors is
-shorter than `max_gap`; it would leave the thrust far from any possible value."""
-
 _LARGEST_INNOVATION = 6.0  # standard deviations: a larger one counts as this in the running mean
 _LEAST_BIAS = 1.0  # standard deviations: a smaller bias is covered by the assumed noise
 
@@ -167,7 +163,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             state.z,
             state.uncertainty,
             u,
-            jnp.where(gap, GAP_STEP, dt),
+            jnp.minimum(dt, tuning.thresholds.max_gap),
             retention,
             jnp.concatenate([process_std, drift]),
         )
