@@ -138,7 +138,7 @@ def test_lost_requests_are_repeated_and_what_comes_is_used(px4: Day) -> None:
 def test_each_change_of_source_or_rate_is_said_once(px4: Day) -> None:
     (slower,) = px4.events("sources_changed", after=25.0)
     assert "at 20 Hz instead of 50 Hz" in event_text(slower)
-    assert slower.values["rate"] == pytest.approx(25.0)
+    assert slower.values["rate"] == pytest.approx(20.0, rel=0.1)
     assert px4.estimates(28.0, 30.0)
 
 

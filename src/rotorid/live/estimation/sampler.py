@@ -19,7 +19,6 @@ from rotorid.models.system import System
 
 _STALE_PERIODS = 5.0
 _STALE_FLOOR = 0.25  # s
-_MIN_RATE = 25.0  # Hz: longer steps than its inverse are not stable with the lag of motors
 _MAX_KNOTS = 4000  # of one input: more than any wait needs
 
 Values = tuple[float, ...]
@@ -195,10 +194,9 @@ class _HeldSignal:
 
 
 def grid_rate(periods: Mapping[str, float], system: System, maximum: float) -> float:
-    """Rate of the grid for a System, Hz: the rate of its fastest signal, at least `_MIN_RATE` and at most `maximum`; 0 if it
-    receives none of them.
+    """Rate of the grid for a System, Hz: the rate of its fastest signal, at most `maximum`; 0 if it receives none of them.
 
     periods: by signal, s.
     """
     rates = [1.0 / periods[n] for n in (*system.inputs, *system.outputs) if periods.get(n, 0.0) > 0.0]
-    return min(maximum, max(*rates, _MIN_RATE)) if rates else 0.0
+    return min(maximum, max(rates)) if rates else 0.0
