@@ -103,7 +103,8 @@ class Flight(AbstractDisplay):
     time_origin: the log's own clock at t = 0, in s. notes: for the user (a truncated end,
     dropouts, ignored columns). parameters: the vehicle's own settings, where the log
     has them. identity: the serial number of the vehicle's autopilot, "" where the log has none. utc: Unix time at t = 0, in
-    s, NaN if unknown.
+    s, NaN if unknown. estimator_faults: start and end, s, of the times in which the autopilot's estimator reported a fault, so
+    that its velocity and attitude are not to be believed; empty where the log does not say.
     """
 
     signals: Mapping[str, Signal]
@@ -115,6 +116,7 @@ class Flight(AbstractDisplay):
     parameters: Mapping[str, float] = dataclasses.field(default_factory=dict)
     identity: str = ""
     utc: float = math.nan
+    estimator_faults: tuple[tuple[float, float], ...] = ()
 
     def __contains__(self, name: str) -> bool:
         return name in self.signals

@@ -137,6 +137,7 @@ class Collector:
         self.signals: dict[str, Signal] = {}
         self.notes: list[str] = []
         self.timed_notes: list[tuple[str, list[float]]] = []
+        self.estimator_faults: list[tuple[float, float]] = []  # start, end in s after `clock`
         self.gaps: dict[tuple[float, float], list[str]] = {}  # start, length in s -> signals
 
     def __contains__(self, name: str) -> bool:
@@ -195,6 +196,7 @@ class Collector:
             parameters=dict(parameters or {}),
             identity=identity.strip("0") and identity,
             utc=_utc(start_clock, boot),
+            estimator_faults=tuple((start - origin, end - origin) for start, end in self.estimator_faults),
         )
 
     def _whole_rows(self, name: str, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

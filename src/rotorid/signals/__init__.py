@@ -2,6 +2,7 @@
 
 airborne.py           intervals in which the vehicle is airborne
 command_rate.py       how much of the rotor commands the rows of a log resolve
+estimator_faults.py   faults that the autopilot's estimator reported in flight
 excitation.py         measures of the excitation of a flight
 ground_effect.py      time near the ground, where rotors have more thrust
 force_frame.py        the frame of the logged specific force

@@ -17,6 +17,7 @@ from jaxtyping import Float64
 from rotorid.errors import LogFormatError
 from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
+from rotorid.logs.px4.estimator_faults import add_estimator_faults
 from rotorid.logs.px4.rotors import add_rotors
 from rotorid.logs.px4.ulog import ULogContents, read_ulog
 from rotorid.logs.reader_base import Collector, LogFile
@@ -29,6 +30,7 @@ TOPICS: Final = frozenset(
         "actuator_outputs",
         "battery_status",
         "esc_status",
+        "estimator_status",
         "sensor_combined",
         "sensor_gps",
         "vehicle_acceleration",
@@ -67,6 +69,7 @@ def read_px4(file: LogFile) -> Flight:
     _note_damage(collector, contents)
     add_signals(collector, contents)
     _note_resets(collector, contents)
+    add_estimator_faults(collector, contents)
     parts = (contents.information.get("sys_name", "PX4"), contents.information.get("ver_hw", ""))
     return collector.flight(
         vehicle=" ".join(w for w in parts if w),

@@ -168,6 +168,11 @@ FIT_FAULT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "the model lacks an effect, or a parameter is held at a wrong value; free motor lag and rotor drag if they are held "
         "fixed."
     ),
+    "estimator_faults": lambda v: (
+        f"{v['flight']}: the autopilot's estimator reported faults (its velocity, attitude or accelerometer) for "
+        f"{v['duration']:.0f} s of the flight, from {v['times'][0][0]:.1f} s on: its velocity and attitude are not to be "
+        "believed, nor are these estimates; use another flight."
+    ),
 }
 """The sentences of faults of a fit, with which its model is not accepted."""
 

@@ -20,8 +20,9 @@ from rotorid.identification.fitting.disagreement import Disagreement
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_std
+from rotorid.signals.estimator_faults import estimator_findings
 from rotorid.workflows.identify.checks.drag import DRAGS
-from rotorid.workflows.identify.preparation import FitData, Preparation
+from rotorid.workflows.identify.preparation import FitData, Preparation, time_in_air
 from rotorid.workflows.identify.request import FitRequest
 from rotorid.workflows.identify.result import far_quantities, scales_with_thrust
 
@@ -62,12 +63,14 @@ _CONFOUNDED: Final[Sequence[tuple[str, frozenset[str]]]] = (
 
 
 def log_findings(preparation: Preparation) -> list[Finding]:
-    """The logs that are cut, and those whose specific force is in the world frame."""
+    """The logs that are cut, have the specific force in the world frame, or faults of the autopilot's estimator in the air."""
     findings = [
         Finding("log_cut", Severity.WARNING, {"flight": flight.name, "note": flight.flight.cut})
         for flight in preparation.flights
         if flight.flight.cut
     ]
+    for flight in preparation.flights:
+        findings += estimator_findings(flight.flight, time_in_air(flight.flight))
     names = tuple(flight.name for flight in preparation.flights if flight.has_turned_force)
     if names:
         findings.append(

@@ -43,6 +43,7 @@ from rotorid.models.multirotor.rotors import (
 from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.registry import MODEL_INPUTS, SYSTEMS, usable_inputs
+from rotorid.signals.estimator_faults import estimator_findings
 from rotorid.signals.series import Intervals, hold, interpolate_linear, smooth
 
 SIGMAS: Final = 3.0
@@ -139,7 +140,7 @@ def plausibility_findings(
     if command is not None and share is not None and share > _FAST_SHARE:
         values = {"rate": command.rate, "share": share}
         findings.append(Finding("slow_commands", Severity.WARNING, values, ("rotor_command",)))
-    return tuple(findings)
+    return (*findings, *estimator_findings(flight, parts))
 
 
 def rotation_gain(flight: Flight, airframe: Airframe, parts: Intervals) -> RotationGain | None:

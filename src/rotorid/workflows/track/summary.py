@@ -344,7 +344,7 @@ def _drag_findings(lead: Track, speed: float | None) -> list[Finding]:
     if wind[0] is not None and wind[1] is not None and wind[0].informed[-1] and wind[1].informed[-1]:
         x, y = wind[0], wind[1]
         strength, std = np.hypot(x.value, y.value), np.hypot(x.std, y.std)
-        windy = strength > 2.5 * std
+        windy = (strength > 2.5 * std) & (lead.health == Health.OK)
         is_windy = windy[len(windy) // 10 :].mean() > 0.05
         values["wind"] = float(np.percentile(strength[windy], 95)) if is_windy else 0.0
     return [Finding("drag", Severity.NOTE, values)]

@@ -101,6 +101,14 @@ def _hover_implausible(v: Values) -> str:
     )
 
 
+def _estimator_faults(v: Values) -> str:
+    times = join_words([f"{a:.1f} to {b:.1f} s" for a, b in v["times"]])
+    return (
+        f"The autopilot's estimator reported faults (its velocity, attitude or accelerometer) from {times}: do not rely on "
+        "drag and wind there, nor on the mass."
+    )
+
+
 def _thrust_response_implausible(v: Values) -> str:
     band = [v["gain"] * math.exp(sign * 1.96 * v["log_std"]) for sign in (-1.0, 1.0)]
     return (
@@ -247,6 +255,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "rotor_count": _rotor_count,
     "rotor_geometry": _rotor_geometry,
     "hover_implausible": _hover_implausible,
+    "estimator_faults": _estimator_faults,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,
     "rotor_lost_thrust": _rotor_lost_thrust,

@@ -13,4 +13,6 @@ def reader_notes(flight: Flight, flying: Intervals) -> Iterator[Finding]:
     """The reader's notes, except for those on gaps, which have their own check."""
     for note in flight.notes:
         if "no samples of" not in note:
-            yield Finding("reader_note", Severity.NOTE, {"note": note})
+            is_fault = bool(flight.estimator_faults) and "estimator reported faults" in note
+            severity = Severity.WARNING if is_fault else Severity.NOTE
+            yield Finding("reader_note", severity, {"note": note})
