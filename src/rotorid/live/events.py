@@ -32,6 +32,7 @@ EVENT_TYPES: Final = {
     "other_vehicle": EventType("link", Severity.WARNING),
     "vehicle_rebooted": EventType("vehicle", Severity.WARNING),
     "second_sender": EventType("vehicle", Severity.WARNING),
+    "vehicle_moved": EventType("vehicle", Severity.NOTE),
     "rotor_count_mismatch": EventType("vehicle", Severity.WARNING),
     "take_off": EventType("vehicle", Severity.NOTE),
     "landing": EventType("vehicle", Severity.NOTE),

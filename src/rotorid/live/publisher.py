@@ -108,10 +108,18 @@ class Publisher:
                     self._writer.observe(buffer, frame, now)
         self._writer.update(None, now)
 
-    def add_second_sender(self) -> None:
-        """React to a second vehicle with the same system number at another address."""
-        if self._writer is not None:
+    def check_sender(self, *, is_second: bool) -> None:
+        """React to another address with the vehicle's number.
+
+        Args:
+            is_second: whether the vehicle also sends; else the address took over.
+        """
+        if self._writer is None:
+            return
+        if is_second:
             self._writer.add_second_sender(self._session.reader.timeline.event_time)
+        else:
+            self._writer.check()
 
     def close(self) -> None:
         """End the writing: the file of a restored parameter is removed."""

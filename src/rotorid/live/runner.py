@@ -142,6 +142,7 @@ class Runner:
             while not self._has_ended():
                 self._check_recording()
                 self._check_preparation()
+                self._report_senders()
                 if self._requests is not None:
                     self._requests.update(self._clock())
                 self._receive(0.0)
@@ -169,6 +170,18 @@ class Runner:
                 self._show(self.session.idle())
         elif self.session.end_preparation():
             self._deferred.freeze()
+
+    def _report_senders(self) -> None:
+        """Report other addresses that use the number of the vehicle."""
+        vehicle = self.session.reader.vehicle
+        for event in self.link.take_sender_events():
+            if (event.system, event.component) != (vehicle.system, vehicle.component):
+                continue
+            address = f"{event.address[0]}:{event.address[1]}"
+            code = "vehicle_moved" if event.is_move else "second_sender"
+            self.session.events.add_limited(code, system=event.system, address=address)
+            if self.publisher is not None:
+                self.publisher.check_sender(is_second=not event.is_move)
 
     def _is_late(self) -> bool:
         return (

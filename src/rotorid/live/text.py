@@ -175,8 +175,8 @@ def stored_text(stored: StoredValue) -> str:
 
 def _second_sender(v: Values) -> str:
     return (
-        f"system {v['system']} also sends from {v['address']}: a second vehicle with this system number, or a forged one; its "
-        "messages are ignored"
+        f"system {v['system']} also sends from {v['address']}: a second vehicle with this number, a second route, or forged "
+        "messages; they are ignored"
     )
 
 
@@ -192,6 +192,7 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "vehicle_detected": lambda v: f"detected {v['vehicle']}",
     "vehicle_rebooted": lambda _: "the vehicle rebooted; the estimates are kept",
     "second_sender": _second_sender,
+    "vehicle_moved": lambda v: f"system {v['system']} now sends from {v['address']}",
     "rotor_count_mismatch": _rotor_count_mismatch,
     "take_off": lambda _: "in the air",
     "landing": lambda _: "on the ground",

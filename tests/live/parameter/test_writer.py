@@ -356,7 +356,7 @@ def test_a_second_clock_or_serial_number_ends_the_writing(airframe: Airframe) ->
 
 def test_a_second_address_ends_the_writing_and_the_value_is_restored(made: World) -> None:
     made.fly(10.0, 1.2)
-    made.publisher.add_second_sender()
+    made.publisher.check_sender(is_second=True)
     made.fly(10.0, 1.4)
     assert made.value == HOVER
     made.end()
@@ -400,3 +400,17 @@ def test_a_disk_that_fills_up_leaves_the_pilots_value(made: World, monkeypatch: 
     assert made.value == HOVER
     made.end()
     check_writes(made)
+
+
+def test_another_vehicle_after_a_lost_link_is_not_written(made: World) -> None:
+    """The same system number and address, but another serial number."""
+    made.fly(12.0, 1.2)
+    count = len(made.writes)
+    made.wire.is_up = False
+    made.fly(5.0, None)
+    made.wire.is_up = True
+    made.autopilot.uid = 0xDEF
+    made.fly(10.0, 1.4)
+    made.end()
+    assert len(made.writes) == count
+    assert stored_values()[0].uid == "abc"

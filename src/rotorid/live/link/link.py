@@ -1,6 +1,6 @@
 """UDP, TCP and serial links to a vehicle, opened by the address format of ground stations.
 
-udpin:HOST:PORT     listen for datagrams; replies go to the sender of the latest one
+udpin:HOST:PORT     listen for datagrams; replies go to the address of the vehicle
 udpout:HOST:PORT    send first, to a vehicle that listens
 tcp:HOST:PORT       connect to a vehicle or a router
 /dev/ttyACM0:57600  a serial port and its baud rate (default: 57600)
@@ -20,11 +20,13 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
 from rotorid.errors import LinkError, SettingError
+from rotorid.live.link.address_book import Address, AddressBook, SenderEvent
 
 _ADDRESS: Final = re.compile(r"(udpin|udpout|udp|tcp):(?:(.*):)?(\d{1,5})")
 _SERIAL: Final = re.compile(r"(/dev/[^:]+|COM\d+)(?::(\d+))?")
 _BUFFER: Final = 1 << 22  # bytes of the socket's receive buffer
 _MAX_BYTES: Final = 65536
+_MAX_REJECTED: Final = 64  # datagrams that are left out before other work is done
 _TIMESTAMP_OPTION: Final = getattr(socket, "SO_TIMESTAMPNS", 35) if sys.platform == "linux" else None
 _STAMP: Final = struct.Struct("@ll")  # arrival time by the operating system
 _ANCILLARY_BYTES: Final = 64  # at most, of such a time stamp
@@ -56,6 +58,15 @@ class Link(ABC):
     @abstractmethod
     def send(self, data: bytes) -> None:
         """Send bytes without blocking; bytes that cannot be sent now are lost."""
+
+    def send_to(self, system: int, component: int, data: bytes) -> None:
+        """Send bytes to one sender on this link, as `send`. system, component: its MAVLink ids."""
+        del system, component
+        self.send(data)
+
+    def take_sender_events(self) -> list[SenderEvent]:
+        """Senders whose number another address used since the last call; empty on links with one other end."""
+        return []
 
     @abstractmethod
     def close(self) -> None:
@@ -130,7 +141,8 @@ class _Udp(Link):
     def __init__(self, address: str, host: str, port: int, *, binds: bool) -> None:
         super().__init__(address)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._peer: tuple[str, int] | None = None
+        self._peer: Address | None = None
+        self._book = AddressBook()
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
             if _TIMESTAMP_OPTION is not None:
@@ -146,10 +158,18 @@ class _Udp(Link):
         self._socket.setblocking(False)
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
-        packet = self._read()
+        packet = self._read_accepted()
         if packet is None and timeout > 0.0 and select.select([self._socket], [], [], timeout)[0]:
-            packet = self._read()
+            packet = self._read_accepted()
         return packet
+
+    def _read_accepted(self) -> tuple[int, bytes] | None:
+        """The next datagram with bytes that are accepted; None if there is none, or after many that are not."""
+        for _ in range(_MAX_REJECTED):
+            packet = self._read()
+            if packet is None or packet[1]:
+                return packet
+        return None
 
     def _read(self) -> tuple[int, bytes] | None:
         arrival = 0
@@ -166,14 +186,26 @@ class _Udp(Link):
             return None
         if self._binds:
             self._peer = sender
-        return arrival or time.time_ns(), data
+        return arrival or time.time_ns(), self._book.accept(data, sender, time.monotonic())
 
     def send(self, data: bytes) -> None:
-        if self._peer is not None:
-            try:
-                self._socket.sendto(data, self._peer)
-            except OSError:
-                return
+        known = self._book.receivers()
+        for address in known or ([] if self._peer is None else [self._peer]):
+            self._send(data, address)
+
+    def send_to(self, system: int, component: int, data: bytes) -> None:
+        address = self._book.address_of(system, component) or self._peer
+        if address is not None:
+            self._send(data, address)
+
+    def _send(self, data: bytes, address: Address) -> None:
+        try:
+            self._socket.sendto(data, address)
+        except OSError:
+            return
+
+    def take_sender_events(self) -> list[SenderEvent]:
+        return self._book.take_events()
 
     def close(self) -> None:
         self._socket.close()

@@ -44,17 +44,17 @@ class MessageSender:
 
     def command(self, system: int, component: int, command: int, *parameters: int | float) -> None:
         """Send COMMAND_LONG with up to seven parameters."""
-        self._send(
-            "COMMAND_LONG", *parameters, *(0.0,) * (7 - len(parameters)), command, system, component, 0
-        )
+        fields = *parameters, *(0.0,) * (7 - len(parameters)), command, system, component, 0
+        self._send("COMMAND_LONG", *fields, to=(system, component))
 
     def request_parameter(self, system: int, component: int, name: str) -> None:
         """Send PARAM_REQUEST_READ for a parameter name."""
-        self._send("PARAM_REQUEST_READ", -1, system, component, name.encode())
+        self._send("PARAM_REQUEST_READ", -1, system, component, name.encode(), to=(system, component))
 
     def set_parameter(self, system: int, component: int, name: str, value: float) -> None:
         """Send PARAM_SET for a float parameter."""
-        self._send("PARAM_SET", value, system, component, name.encode(), _REAL)
+        fields = value, system, component, name.encode(), _REAL
+        self._send("PARAM_SET", *fields, to=(system, component))
 
     def named_value(self, t: float, name: str, value: float) -> None:
         """Send NAMED_VALUE_FLOAT. t: s since the vehicle's boot. name: at most ten characters."""
@@ -65,10 +65,15 @@ class MessageSender:
         stamp = min(max(round(t * 1e6), 0), (1 << 64) - 1)
         self._send("DEBUG_VECT", stamp, _limit(x), _limit(y), _limit(z), name.encode())
 
-    def _send(self, name: str, *fields: int | float | bytes) -> None:
+    def _send(self, name: str, *fields: int | float | bytes, to: tuple[int, int] | None = None) -> None:
+        """Send a message. to: system and component of its receiver, None for everybody."""
         with self._lock:
             self._sequence = (self._sequence + 1) % 256
-            self._link.send(encode_frame(name, self._sequence, *fields))
+            frame = encode_frame(name, self._sequence, *fields)
+            if to is None:
+                self._link.send(frame)
+            else:
+                self._link.send_to(*to, frame)
 
 
 def _limit(value: float) -> float:

@@ -20,7 +20,8 @@ _PERIOD: Final = 30.0  # s
 class VehicleIdentity:
     """Serial number of the vehicle. request: asks for AUTOPILOT_VERSION.
 
-    uid: "" if unknown. is_settled: whether it is known, or the vehicle does not send it. has_second_sender: see the module.
+    uid: "" if unknown. is_settled: whether it is known, or the vehicle does not send it. is_lost: whether it was known, and is
+    not sent any more. has_second_sender: see the module.
     """
 
     def __init__(self, request: Callable[[], None]) -> None:
@@ -28,13 +29,18 @@ class VehicleIdentity:
         self.uid = ""
         self._attempts = 0
         self._asked_at = -math.inf
-        self._has_other_uid = False
+        self._has_other_uid = self._must_confirm = False
         self._clock = ClockCheck()
 
     @property
     def is_settled(self) -> bool:
         """Whether the serial number is known, or the vehicle does not send it."""
-        return bool(self.uid) or self._attempts > _ATTEMPTS
+        return not self._must_confirm if self.uid else self._attempts > _ATTEMPTS
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the serial number was known, and is not sent any more."""
+        return self._must_confirm and self._attempts > _ATTEMPTS
 
     @property
     def has_second_sender(self) -> bool:
@@ -55,7 +61,12 @@ class VehicleIdentity:
             return
         if self.uid and uid != self.uid:
             self._has_other_uid = True
-        self.uid = self.uid or uid
+        self.uid, self._must_confirm = self.uid or uid, False
+
+    def check(self) -> None:
+        """Ask for the serial number again, if it is known: it may be another vehicle now."""
+        if self.uid and not self._must_confirm:
+            self._must_confirm, self._attempts = True, 0
 
     def add_stamp(self, stamp: float, now: float) -> None:
         """Process a time stamp. stamp: s since the boot of its sender. now: time of a monotonic clock, s."""

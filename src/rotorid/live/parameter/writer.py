@@ -133,6 +133,12 @@ class ParameterWriter:
             self._is_restoring = True
             self._report("parameter_not_written", t, reason="a second vehicle uses the same system number")
 
+    def check(self) -> None:
+        """Identify the vehicle and read the parameter again before anything is written."""
+        self._identity.check()
+        if self._transaction is not None:
+            self._transaction.check()
+
     def observe(self, buffer: bytes, frame: Frame, now: float) -> None:
         """Process a message of the vehicle.
 
@@ -165,9 +171,14 @@ class ParameterWriter:
         t = self._session.reader.timeline.event_time if snapshot is None else snapshot.t
         if self._is_ended or not self._session.reader.vehicle.system:
             return
-        self._identity.update(now)
+        if now <= self._last_frame + _SILENCE:
+            self._identity.update(now)
         if self._identity.has_second_sender or any(q.is_contradictory for q in self._queries.values()):
             self._end("parameter_not_written", t, reason="two vehicles answer with the same system number")
+        elif self._identity.is_lost:
+            self._end(
+                "parameter_not_written", t, reason="the vehicle does not send its serial number any more"
+            )
         elif self._transaction is not None and self._policy is not None:
             self._continue(self._transaction, self._policy, snapshot, t, now)
         elif self._identity.is_settled:
@@ -179,12 +190,12 @@ class ParameterWriter:
         """Confirm the latest write, decide on the next one, and send it."""
         if self._session.reader.timeline.boots != self._boots or now > self._last_frame + _SILENCE:
             self._boots = self._session.reader.timeline.boots
-            writes.check()
+            self.check()
         reason = "the pilot's value" if self._is_restoring else policy.reason
         may_write = writes.update(now, t, reason)
         self._report_no_reply(t)
         target = self._target(policy, writes, snapshot, t, now)
-        if may_write and now <= self._last_frame + _SILENCE:
+        if may_write and self._identity.is_settled and now <= self._last_frame + _SILENCE:
             writes.write(target, now)
         if writes.cannot_store and not self._is_restoring:
             self._is_restoring = True

@@ -1,0 +1,119 @@
+"""Which address each sender on a UDP link uses: one system and component is one source.
+
+The first address of a sender owns its number. Messages with this number from another address are left out, as long as the
+owner sends: they come from a second vehicle with the same number, over a second route, or are forged. Once the owner has been
+silent for `SILENCE` s, another address takes over (a restarted router or vehicle); the first address gets its number back as
+soon as it sends again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from rotorid.logs.mavlink.frames import walk
+
+Address = tuple[str, int]
+"""Host and port."""
+
+SILENCE: Final = 3.0
+"""s without messages after which another address may take over."""
+
+_MAX_SENDERS: Final = 1000  # on a link; more are not told apart
+_MAX_RECEIVERS: Final = 8  # of messages for everybody
+_V1, _V2, _SIGNED = 0xFE, 0xFD, 1
+_HEAD: Final = {_V1: 6, _V2: 10}
+_SIGNATURE: Final = 13
+
+
+class SenderEvent(NamedTuple):
+    """Another address used the number of a sender. is_move: whether it took over, since the owner was silent."""
+
+    system: int
+    component: int
+    address: Address
+    is_move: bool
+
+
+@dataclasses.dataclass
+class _Owner:
+    first: Address
+    current: Address
+    last: float
+
+
+class AddressBook:
+    """The addresses of one link."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[int, int], _Owner] = {}
+        self._events: dict[SenderEvent, None] = {}
+
+    def accept(self, data: bytes, address: Address, now: float) -> bytes:
+        """The bytes of a datagram without messages whose sender another address owns.
+
+        Args:
+            data: the datagram.
+            address: that it came from.
+            now: time of a monotonic clock, s.
+        """
+        spans = list(_frames(data))
+        accepted = [(a, b) for a, b, key in spans if self._is_owner(key, address, now)]
+        if len(accepted) == len(spans):
+            return data
+        return b"".join(data[a:b] for a, b in accepted)
+
+    def address_of(self, system: int, component: int) -> Address | None:
+        """The address of a sender, None if it is unknown."""
+        owner = self._owners.get((system, component))
+        return None if owner is None else owner.current
+
+    def receivers(self) -> list[Address]:
+        """The addresses of all senders, the latest first."""
+        owners = sorted(self._owners.values(), key=lambda owner: -owner.last)
+        return list(dict.fromkeys(owner.current for owner in owners))[:_MAX_RECEIVERS]
+
+    def take_events(self) -> list[SenderEvent]:
+        """Remove and return what happened since the last call, each once."""
+        events, self._events = list(self._events), {}
+        return events
+
+    def _is_owner(self, key: tuple[int, int], address: Address, now: float) -> bool:
+        owner = self._owners.get(key)
+        if owner is None:
+            if len(self._owners) < _MAX_SENDERS:
+                self._owners[key] = _Owner(address, address, now)
+            return True
+        if owner.current != address:
+            is_move = address == owner.first or now > owner.last + SILENCE
+            if len(self._events) < _MAX_SENDERS:
+                self._events[SenderEvent(*key, address, is_move)] = None
+            if not is_move:
+                return False
+            owner.current = address
+        owner.last = now
+        return True
+
+
+def _frames(data: bytes) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Start, end, and system and component of each frame in a datagram."""
+    found, position, size = [], 0, len(data)
+    while position < size:
+        magic = data[position]
+        head = _HEAD.get(magic, 0)
+        if not head or position + head > size:
+            break
+        is_v2 = magic == _V2
+        signature = _SIGNATURE if is_v2 and data[position + 2] & _SIGNED else 0
+        end = position + head + data[position + 1] + 2 + signature
+        at = position + (5 if is_v2 else 3)
+        found.append((position, end, (data[at], data[at + 1])))
+        position = end
+    if position == size:
+        yield from found
+        return
+    for frame in walk(data, complete=True).frames:  # damaged bytes between frames
+        is_signed = data[frame.start] == _V2 and data[frame.start + 2] & _SIGNED
+        end = frame.payload + frame.length + 2 + (_SIGNATURE if is_signed else 0)
+        yield frame.start, end, (frame.system, frame.component)
