@@ -97,6 +97,7 @@ def compare(
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
+        from rotorid.models.airframe.from_log.make import airframe_to_track
         from rotorid.results.files import REPORT, check_folder
         from rotorid.simulation.datasets.dataset import Dataset
         from rotorid.workflows.compare.batch import BatchEvaluator, prepare_input
@@ -118,7 +119,7 @@ def compare(
             flight = read(source, mapping)
             vehicle = airframe_of(airframe, flight, weighed, span)
             if airframe is None:
-                others = airframe_file(vehicle)
+                others, vehicle = airframe_file(vehicle), airframe_to_track(vehicle, flight)
             prepared = prepare_input(flight if truth is None else attach_truth(flight, truth), vehicle, model)
             files = input_files(source, airframe, mapping, truth)
             provenance = {"settings": {"airframe": vehicle.name, **settings}, "inputs": files}

@@ -66,6 +66,7 @@ def track(
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
+        from rotorid.models.airframe.from_log.make import airframe_to_track
         from rotorid.results.files import check_folder
         from rotorid.workflows.track.summary import Settings
 
@@ -76,9 +77,11 @@ def track(
         if truth is not None:
             flight = attach_truth(flight, truth)
         inputs = input_files(log, airframe, mapping, truth)
-    vehicle = vehicle or airframe_of(None, flight, weighed, span)
+    others = {}
+    if vehicle is None:
+        made = airframe_of(None, flight, weighed, span)
+        others, vehicle = airframe_file(made), airframe_to_track(made, flight)
     settings = Settings("track", names, model, vehicle.name, known_mass)
-    others = {} if airframe else airframe_file(vehicle)
     summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap, others)
     from rotorid.workflows.track.terminal import show
 

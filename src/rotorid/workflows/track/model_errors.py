@@ -17,18 +17,24 @@ by 5 %, what such forces amount to.
     f_p = -kappa k v_p                                             without what is slower than 5 s
 
 kappa is 1 where the drag is right: a steady wind does not enter. A drag of kappa k shifts the wind w that is tracked with k by
-(1 - kappa) / kappa (v - w), the wind force by (1 - kappa) k v, and the force along the rotor axis by (1 - kappa) r k v_z,
-with r the axial drag ratio.
+(1 - kappa) / kappa (v - w), the wind force by (1 - kappa) k v, and the force along the rotor axis by (1 - kappa) c v_z,
+with c the axial drag.
+
+*Drag at low speed*. Forces of 0.05 m/s^2 that vary with the velocity and are not drag (gusts that the autopilot answers, the
+accelerometer away from the centre of mass) give the drag a standard deviation of 0.05 m (1 / v_rms - 1 / v_1), with v_rms the
+velocity across the rotor axis until then, below v_1 = 1 m/s, at most the drag itself; the wind w = f_w / k has the same relative
+one.
 
 *Gusts*. A gust acts up and down as well as across: with sigma_w the standard deviation of the tracked wind over 20 s,
-beyond that of its estimates, the force along the rotor axis varies by r k sigma_w. Its slow part looks like mass.
+beyond that of its estimates, the force along the rotor axis varies by c sigma_w. Its slow part looks like mass.
 
 *Mass*. Where the thrust of the first seconds carries another mass than that of the airframe, by more than both uncertainties,
 one of them is wrong, and the flight does not show which. The band then contains both.
 
 *Voltage*. With e the exponent of the voltage V in the thrust curve, and V_0 the voltage at which the thrust is known (of the
 curve, or of the first seconds where the mass was weighed), the mass has a relative standard deviation of std(e) |ln(V / V_0)|;
-|ln(V / V_0)| is taken as 0.03 where the voltage was not logged, and the curve has a standard deviation of its exponent.
+|ln(V / V_0)| is taken as 0.03 where the voltage was not logged, and the curve has a standard deviation of its exponent. Motors
+without speed control also lose thrust while they warm up: 0.025 within some 20 s.
 
 Each of the others is added as far as it exceeds what its own uncertainty explains.
 """
@@ -83,6 +89,8 @@ _LEAST_GAIN: Final = 0.2
 _LONGEST: Final = 2.0  # s, over which the tracked wind averages
 _UNLOGGED_SAG: Final = 0.03  # of ln V after the first seconds, where the log lacks the voltage
 _FIRST: Final = 10.0  # s, in which a weighed mass calibrates the thrust
+_WARM_UP, _WARM_UP_TIME = 0.025, 20.0  # of the thrust, s
+_UNMODELLED, _LOW_SPEED = 0.05, 1.0  # m/s^2 in phase with the velocity; m/s
 _GUSTS: Final = 20.0  # s, over which gusts are averaged
 _BRIEF: Final = 0.5  # s, over which the tracked mass averages
 _LEAST_THRUST: Final = 0.01  # of the weight
@@ -199,12 +207,17 @@ def _voltage_error(
     curve, battery = airframe.thrust_curve, flight.signals.get("battery_voltage")
     if curve is None or not curve.voltage_exponent_std or "rotor_command" not in flight or not len(t):
         return None
-    if battery is None or not curve.voltage_exponent:
-        return curve.voltage_exponent_std * _UNLOGGED_SAG * -np.expm1(-(t - t[0]) / _FIRST)
-    volts = hold(t, battery.times, battery.values)[:, 0]
     is_calibrated = known_mass is not None or is_weighed(airframe)
+    warm_up = np.full(len(t), _WARM_UP)
+    if is_calibrated:
+        warm_up *= -np.expm1(-(t - t[0]) / _WARM_UP_TIME)
+    if battery is None or not curve.voltage_exponent:
+        unlogged = curve.voltage_exponent_std * _UNLOGGED_SAG * -np.expm1(-(t - t[0]) / _FIRST)
+        return np.hypot(unlogged, warm_up)
+    volts = hold(t, battery.times, battery.values)[:, 0]
     reference = float(np.median(volts[t < t[0] + _FIRST])) if is_calibrated else curve.voltage
-    return curve.voltage_exponent_std * np.abs(np.log(np.maximum(volts, 0.1 * reference) / reference))
+    error = curve.voltage_exponent_std * np.log(np.maximum(volts, 0.1 * reference) / reference)
+    return np.hypot(error, warm_up)
 
 
 def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Track:
@@ -231,6 +244,7 @@ def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Trac
     gain = drag_gain(flight, track)
     if gain is not None:
         quantities |= _with_drag_error(track.t, quantities, main, flight, gain, errors.weight)
+    quantities |= _with_unmodelled_forces(track.t, quantities, flight, errors.weight)
     relative = _gust_force(track) / errors.weight
     quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return dataclasses.replace(track, quantities=quantities)
@@ -343,14 +357,29 @@ def _with_drag_error(
     v_body = _body_velocity(flight, t)
     if v_body is not None:
         along = np.sqrt(_mean_over(t, v_body[:, 2] ** 2, _BRIEF))
-        ratio = quantities["axial_drag_ratio"].value if "axial_drag_ratio" in quantities else 1.0
-        relative = error * ratio * np.abs(drag.value) * along / weight
+        relative = error * np.abs(quantities.get("axial_drag", drag).value) * along / weight
         widened[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return widened
 
 
+def _with_unmodelled_forces(
+    t: Float[np.ndarray, " n"], quantities: dict[str, Quantity], flight: Flight, weight: float
+) -> dict[str, Quantity]:
+    """Drag and wind with the effect of forces that vary with the velocity."""
+    v = _body_velocity(flight, t)
+    if "drag" not in quantities or v is None:
+        return {}
+    drag = quantities["drag"]
+    v_rms = np.sqrt(np.cumsum(v[:, 0] ** 2 + v[:, 1] ** 2) / np.arange(1, len(t) + 1))
+    size = np.maximum(np.abs(drag.value), 1e-12)
+    per_speed = np.maximum(1.0 / np.maximum(v_rms, 1e-6) - 1.0 / _LOW_SPEED, 0.0)
+    std = np.minimum(_UNMODELLED * weight / GRAVITY * per_speed, size)
+    winds = {n: quantities[n] for n in ("wind_x", "wind_y") if n in quantities}
+    return {"drag": _with_std(drag, std)} | {n: _with_std(w, std / size * np.abs(w.value)) for n, w in winds.items()}
+
+
 def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:
-    """r k sigma_w, N; 0 where no wind is tracked."""
+    """c sigma_w, N; 0 where no wind is tracked."""
     if not {"wind_x", "wind_y", "drag"} <= set(track.quantities):
         return 0.0
     variance = np.zeros(len(track.t))
@@ -359,8 +388,7 @@ def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:
         departure = np.where(wind.informed, wind.value - _mean_over(track.t, wind.value, _GUSTS), 0.0)
         variance += 0.5 * np.maximum(_mean_over(track.t, departure**2 - wind.std**2, _GUSTS), 0.0)
     sigma = np.sqrt(variance)
-    ratio = track.quantities["axial_drag_ratio"].value if "axial_drag_ratio" in track.quantities else 1.0
-    return ratio * np.abs(track.quantities["drag"].value) * sigma
+    return np.abs(track.quantities.get("axial_drag", track.quantities["drag"]).value) * sigma
 
 
 def _body_velocity(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"] | None:

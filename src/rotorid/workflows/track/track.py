@@ -26,6 +26,7 @@ from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.argument import airframe_of_flight
+from rotorid.models.airframe.from_log.make import airframe_to_track
 from rotorid.models.airframe.measured import Weighed
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
@@ -264,6 +265,8 @@ def track(
     with jax.enable_x64(True):
         flight = to_flight(flight)
         vehicle = airframe_of_flight(airframe, flight, mass, span)
+        if airframe is None:
+            vehicle = airframe_to_track(vehicle, flight)
         return _track(flight, vehicle, estimator, system, known_mass)
 
 

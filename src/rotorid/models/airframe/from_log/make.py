@@ -20,6 +20,7 @@ from rotorid.models.airframe.from_log.thrust import (
     thrust_curve_from_log,
 )
 from rotorid.models.airframe.from_log.vehicle_kind import check_is_multirotor, check_parameters
+from rotorid.models.airframe.mass import DEFAULT_MASS_STD, mass_relative_std
 from rotorid.models.airframe.size_priors import size_priors
 from rotorid.models.multirotor.thrust import ThrustCurve
 
@@ -35,6 +36,7 @@ _SIH: Final = (
     "SIH_L_ROLL",
     "SIH_L_PITCH",
 )
+_CALIBRATION_STD: Final = 0.03  # of the thrust from the first seconds of a flight, by what real motors change meanwhile
 _SIH_STD: Final = 0.1  # of the simulator's parameters, which may be changed in flight
 
 Mass = tuple[float, float]
@@ -73,6 +75,28 @@ def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | No
         coefficient = {"thrust_coefficient": thrust_coefficient_from_log(flight, mass[0])}
         return dataclasses.replace(airframe, quantities={**airframe.quantities, **coefficient})
     return airframe
+
+
+def airframe_to_track(airframe: Airframe, flight: Flight) -> Airframe:
+    """An airframe that was made from a flight and a mass, for tracking the mass in that flight.
+
+    The mass has calibrated the thrust with the first seconds of the flight. The thrust scale then has the uncertainty of this
+    calibration, and the mass is that of any vehicle: it may have changed since.
+
+    Args:
+        airframe: of `airframe_from_log`.
+        flight: from which it was made.
+    Returns:
+        The airframe; unchanged where the thrust is not from the flight.
+    """
+    if has_mass(flight.parameters) or not {"rotor_command", "rotor_speed"} & set(flight.signals):
+        return airframe
+    if flight.format == "crazyflie-usd":
+        return airframe
+    std = round(math.hypot(_CALIBRATION_STD, mass_relative_std(airframe)), 6)
+    mass = dataclasses.replace(airframe.mass, std=(DEFAULT_MASS_STD * airframe.mass.number,))
+    scale = Quantity((1.0,), "1", (std,), "the mean thrust after the take-off")
+    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": mass, "thrust_scale": scale})
 
 
 def airframe_from_parameters(

@@ -5,10 +5,10 @@ MOT_THST_EXPO),
 
     T = k ((1 - e) c + e c^2) (V / V_0)^n,      k = m mean(f_z) / mean(sum_i T_i / k)
 
-where f_z is the specific force along body z over the first `_FIRST` s in the air: the mass is the one at take-off. Before a
-flight, k is that of the autopilot's hover throttle h (MOT_THST_HOVER, MPC_THR_HOVER): k h = m g / sum of the rotors' axes.
-The autopilot's parameter is its model of the motors, which may be that of other motors; the standard deviations allow for it.
-n is that of motors without speed control.
+where f_z is the specific force along body z and the ratio of the means is the median of blocks of `_BLOCK` s over the first
+`_FIRST` s in the air: the mass is that of most of this time. Before a flight, k is that of the autopilot's hover throttle h
+(MOT_THST_HOVER, MPC_THR_HOVER): k h = m g / sum of the rotors' axes. The autopilot's parameter is its model of the motors, which
+may be that of other motors; the standard deviations allow for it. n is that of motors without speed control.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ _EXPO: Final = 0.5  # share of the quadratic term of motors of which no paramete
 _TERM_STD: Final = 0.35  # of each term, over the full thrust
 _CONSTANT_STD: Final = 0.05
 _COEFFICIENT_STD: Final = 0.15  # of a thrust coefficient from the mean thrust
-_VOLTAGE: Final = (1.5, 0.7)  # exponent of the voltage, and its standard deviation
+# Exponent of the voltage, and its standard deviation: 0 with speed control, 1.6 for a small brushless quadrotor, 2 by momentum
+# theory, 3 for a real quadrotor whose motors also warm up.
+_VOLTAGE: Final = (1.8, 1.2)
 _LEAST_VOLTAGE: Final = 2.5  # V of a battery
 _HOVER_DEFAULTS: Final = {"MOT_THST_HOVER": 0.35, "MPC_THR_HOVER": 0.5}
 _HOVER_CONFLICT: Final = math.log(1.5)
 _FEWEST: Final = 20  # rows
 _FIRST: Final = 30.0  # s
+_BLOCK: Final = 1.0  # s
 
 
 def thrust_curve_from_log(flight: Flight, parameters: Mapping[str, float], mass: float) -> ThrustCurve:
@@ -61,7 +64,7 @@ def thrust_curve_from_log(flight: Flight, parameters: Mapping[str, float], mass:
         volts = _at(flight, "battery_voltage", times)[:, 0]
         voltage = round(float(np.median(volts)), 2)
         total = total * (volts / voltage) ** _VOLTAGE[0]
-    level = _level(mass, force, total, "rotor_command")
+    level = _level(mass, times, force, total, "rotor_command")
     source = f"the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg"
     source += _hover_conflict(parameters, mass, level * command.shape[1])
     return _curve(parameters, level, voltage, source)
@@ -148,7 +151,7 @@ def thrust_coefficient_from_log(flight: Flight, mass: float) -> Quantity:
     """The thrust coefficient (N s^2) of a flight with rotor speeds and specific force. Raises as `thrust_curve_from_log`."""
     times, force = _force(flight)
     speed = _at(flight, "rotor_speed", times)
-    value = _level(mass, force, np.sum(speed**2, axis=1), "rotor_speed")
+    value = _level(mass, times, force, np.sum(speed**2, axis=1), "rotor_speed")
     source = f"the mean thrust after the take-off of {flight.source.name}, which carries {mass:g} kg"
     return Quantity((_digits(value),), "N s^2", (_digits(_COEFFICIENT_STD * value),), source)
 
@@ -198,15 +201,26 @@ def _at(flight: Flight, name: str, times: Float[np.ndarray, " n"]) -> Float[np.n
     return interpolate_linear(times, signal.times, signal.values)
 
 
-def _level(mass: float, force: Float[np.ndarray, " n"], total: Float[np.ndarray, " n"], name: str) -> float:
+def _level(
+    mass: float,
+    times: Float[np.ndarray, " n"],
+    force: Float[np.ndarray, " n"],
+    total: Float[np.ndarray, " n"],
+    name: str,
+) -> float:
+    """Median over blocks of the thrust, N, over `total`."""
     is_known = np.isfinite(total)
-    thrust, drive = mass * float(np.mean(force[is_known])), float(np.mean(total[is_known]))
-    if not (thrust > 0.0 and drive > 0.0):
+    _, starts = np.unique(np.floor(times[is_known] / _BLOCK), return_index=True)
+    rows = np.stack([force, total])[:, is_known]
+    means = np.array([block.mean(axis=1) for block in np.split(rows, starts[1:], axis=1) if block.size])
+    means = means.reshape(-1, 2)
+    if not len(means) or np.median(means, axis=0).min() <= 0.0:
         raise AirframeError(
             f"the mean of {name} and of the upward specific force in the air is not positive; check the log by `rotorid "
             "inspect`, or give an airframe by --airframe"
         )
-    return thrust / drive
+    means = means[(means > 0.0).all(axis=1)]
+    return mass * float(np.median(means[:, 0] / means[:, 1]))
 
 
 def _digits(value: float) -> float:
