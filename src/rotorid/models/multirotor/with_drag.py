@@ -299,11 +299,11 @@ def _air(
     gain, gain_std = _number(airframe, "translational_lift")
     value = body + root * rotor or _DRAG_PER_MASS * nominal
     std = math.hypot(body_std, root * rotor_std) or value
-    along = tuple(share * nominal * GRAVITY for share in _AXIAL_PER_WEIGHT)
+    along = _scaled(_AXIAL_PER_WEIGHT, nominal * GRAVITY)
     if inflow:
         along = (axial + root * inflow, math.hypot(axial_std, root * inflow_std))
     elif airframe.get("drag") is not None or rotor:
-        along = (_AXIAL_RATIO[0] * value, math.hypot(_AXIAL_RATIO[0] * std, _AXIAL_RATIO[1] * value))
+        along = _scaled(_AXIAL_RATIO, value)
     if gain:
         per_gain = (len(airframe.rotors) or 4) * nominal * GRAVITY / value**2
         lift = (per_gain * gain, per_gain * gain_std)
@@ -322,6 +322,12 @@ def _air(
             frame="world",
         ),
     )
+
+
+def _scaled(prior: tuple[float, float], size: float) -> tuple[float, float]:
+    """Mean and standard deviation of a prior that is relative to a size."""
+    mean, std = prior
+    return mean * size, std * size
 
 
 def _number(airframe: Airframe, name: str, axis: int = 0) -> tuple[float, float]:

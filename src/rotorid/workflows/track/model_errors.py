@@ -375,7 +375,9 @@ def _with_unmodelled_forces(
     per_speed = np.maximum(1.0 / np.maximum(v_rms, 1e-6) - 1.0 / _LOW_SPEED, 0.0)
     std = np.minimum(_UNMODELLED * weight / GRAVITY * per_speed, size)
     winds = {n: quantities[n] for n in ("wind_x", "wind_y") if n in quantities}
-    return {"drag": _with_std(drag, std)} | {n: _with_std(w, std / size * np.abs(w.value)) for n, w in winds.items()}
+    return {"drag": _with_std(drag, std)} | {
+        n: _with_std(w, std / size * np.abs(w.value)) for n, w in winds.items()
+    }
 
 
 def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:

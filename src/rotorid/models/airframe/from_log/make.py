@@ -36,7 +36,9 @@ _SIH: Final = (
     "SIH_L_ROLL",
     "SIH_L_PITCH",
 )
-_CALIBRATION_STD: Final = 0.03  # of the thrust from the first seconds of a flight, by what real motors change meanwhile
+_CALIBRATION_STD: Final = (
+    0.03  # of the thrust from the first seconds of a flight, by what real motors change meanwhile
+)
 _SIH_STD: Final = 0.1  # of the simulator's parameters, which may be changed in flight
 
 Mass = tuple[float, float]
@@ -96,7 +98,9 @@ def airframe_to_track(airframe: Airframe, flight: Flight) -> Airframe:
     std = round(math.hypot(_CALIBRATION_STD, mass_relative_std(airframe)), 6)
     mass = dataclasses.replace(airframe.mass, std=(DEFAULT_MASS_STD * airframe.mass.number,))
     scale = Quantity((1.0,), "1", (std,), "the mean thrust after the take-off")
-    return dataclasses.replace(airframe, quantities={**airframe.quantities, "mass": mass, "thrust_scale": scale})
+    return dataclasses.replace(
+        airframe, quantities={**airframe.quantities, "mass": mass, "thrust_scale": scale}
+    )
 
 
 def airframe_from_parameters(
