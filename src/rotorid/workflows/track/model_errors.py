@@ -22,8 +22,8 @@ with c the axial drag.
 
 *Drag at low speed*. Forces of 0.05 m/s^2 that vary with the velocity and are not drag (gusts that the autopilot answers, the
 accelerometer away from the centre of mass) give the drag a standard deviation of 0.05 m (1 / v_rms - 1 / v_1), with v_rms the
-velocity across the rotor axis until then, below v_1 = 1 m/s, at most the drag itself; the wind w = f_w / k has the same relative
-one.
+velocity across the rotor axis until then, below v_1 = 1 m/s, at most the drag itself; the wind w = f_w / k has the same
+relative one.
 
 *Gusts*. A gust acts up and down as well as across: with sigma_w the standard deviation of the tracked wind over 20 s,
 beyond that of its estimates, the force along the rotor axis varies by c sigma_w. Its slow part looks like mass.

@@ -7,8 +7,8 @@ MOT_THST_EXPO),
 
 where f_z is the specific force along body z and the ratio of the means is the median of blocks of `_BLOCK` s over the first
 `_FIRST` s in the air: the mass is that of most of this time. Before a flight, k is that of the autopilot's hover throttle h
-(MOT_THST_HOVER, MPC_THR_HOVER): k h = m g / sum of the rotors' axes. The autopilot's parameter is its model of the motors, which
-may be that of other motors; the standard deviations allow for it. n is that of motors without speed control.
+(MOT_THST_HOVER, MPC_THR_HOVER): k h = m g / sum of the rotors' axes. The autopilot's parameter is its model of the motors,
+which may be that of other motors; the standard deviations allow for it. n is that of motors without speed control.
 """
 
 from __future__ import annotations
