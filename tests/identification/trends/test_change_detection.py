@@ -122,6 +122,20 @@ def test_what_cannot_be_told_apart_is_said() -> None:
     assert {*step.alternatives, *(p.direction for p in step.causes)} == {"load", "battery"}
 
 
+def test_a_rotor_is_found_in_few_flights_since_it_changes_several_trims() -> None:
+    """One trim alone would need a change twice as large: its scatter is known from eight flights only."""
+    named = by_mass = 0
+    for seed in range(10):
+        y, R = history(seed, flights=8)
+        weak, heavy = y.copy(), y.copy()
+        weak[4:] += -0.15 * DIRECTIONS["rotor_0"]
+        heavy[4:] += 0.15 * 0.25 * DIRECTIONS["mass"]
+        named += [c.direction for s in found(weak, R).changes for c in s.causes[:1]] == ["rotor_0"]
+        by_mass += bool(found(heavy, R).changes)
+    assert named >= 9
+    assert by_mass < named
+
+
 def test_a_few_flights_tell_nothing() -> None:
     y, R = history(0, flights=4)
     y[2:] += 0.5 * DIRECTIONS["mass"]

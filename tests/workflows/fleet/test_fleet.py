@@ -17,9 +17,12 @@ from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.logs.write import table_bytes
+from rotorid.models.airframe.airframe import airframe_toml
+from rotorid.models.airframe.argument import airframe_of_flight
 from rotorid.workflows.fleet import fleet as fleets
 from rotorid.workflows.fleet.fleet import Fleet, run_fleet, summarise_fleet
-from rotorid.workflows.fleet.flight_record import AnalysisSettings, is_up_to_date
+from rotorid.workflows.fleet.flight_record import AnalysisSettings, analyse_log, is_up_to_date
+from rotorid.workflows.fleet.history import vehicle_histories
 from rotorid.workflows.fleet.log_files import PROGRESS, find_logs, natural_key
 from rotorid.workflows.fleet.page import fleet_page
 from rotorid.workflows.fleet.tables import CHANGES, FLIGHTS, fleet_files
@@ -388,3 +391,22 @@ def test_a_fleet_of_failures_is_told(here: list[str], tmp_path: Path) -> None:
     assert summary.verdict.tone == "bad"
     assert "header is cut" in summary.verdict.details[0]
     assert "cut.ulg" in fleet_page(fleet, summary)
+
+
+def test_a_shorter_propeller_of_a_real_quadrotor_is_named(flights: Path, tmp_path: Path) -> None:
+    """Four flights with whole propellers, then four whose rotor 0 has one cut by 25 mm. The mass does not change."""
+    logs = sorted((flights / "ardupilot_propeller").glob("good_*.BIN")) + sorted(
+        (flights / "ardupilot_propeller").glob("cut25_*.BIN")
+    )
+    airframe = tmp_path / "f450.toml"
+    airframe.write_text(airframe_toml(airframe_of_flight(None, read(logs[0]), 1.5, 0.45)))
+    settings = AnalysisSettings(SelectionRules(vehicle="folder", airframe=str(airframe)))
+    records = [analyse_log(log.name, log, settings, "digest") for log in logs]
+    (history,) = vehicle_histories([record for record in records if record is not None])
+    assert [r["flight"][:4] for r in history.records] == ["good"] * 4 + ["cut2"] * 4
+    assert [change.parameter for change in history.changes if change.parameter != "vibration"] == [
+        "rotor_scale_0"
+    ]
+    (step,) = (change for change in history.changes if change.parameter == "rotor_scale_0")
+    assert (step.kind, step.number) == ("step", 5)
+    assert -0.40 < step.relative_size < -0.20

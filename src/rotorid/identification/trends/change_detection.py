@@ -15,8 +15,10 @@ before and m_2 after, the covariance C of D = m_2 - m_1 and the size s = a' C^-1
 
     z_a(k) = s sqrt(a' C^-1 a),
 
-and the largest over all directions and flights must exceed the Student quantile of alpha over the number of both
-(Bonferroni), with the degrees of freedom of q. The search intervals are those of seeded binary segmentation, and the
+and one must exceed the Student quantile of alpha over the number of directions and flights (Bonferroni). A direction that
+changes several quantities averages over their independent q_j: with the shares w_j = a_j^2 / C_jj of the information, it
+has the degrees of freedom of one q over sum_j w_j^2 (F. Satterthwaite, Biometrics Bulletin 2, 1946). The search intervals are
+those of seeded binary segmentation, and the
 narrowest interval with a change is selected first (narrowest over threshold). Then each change is moved to its best
 position between its neighbours, and the weakest changes are removed until all exceed the quantile. For this test, z is
 divided by the square roots of two factors: (1 + r) / (1 - r)^2 with the residual autocorrelation r, which increases the
@@ -121,8 +123,13 @@ def detect_changes(
     unit = np.sqrt(np.median(np.diagonal(S, axis1=1, axis2=2), axis=0))
     unit = np.where(unit > 0.0, unit, 1.0)
     along = {name: np.asarray(a, dtype=float) / unit for name, a in directions.items()}
-    record = _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price)
-    threshold = float(stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), freedom))
+    shares = np.stack(list(along.values())) ** 2
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    pooled = freedom / np.maximum(np.sum(shares**2, axis=1), 1e-3)
+    thresholds = stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), pooled)
+    threshold = float(np.min(thresholds))
+    weight = (threshold / thresholds) ** 2
+    record = _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price, weight)
     breaks = _eliminate(record, _refine(record, _candidates(record, threshold)), threshold)
     return ChangeReport(q, threshold, _steps_or_drift(record, breaks, threshold))
 
@@ -190,10 +197,12 @@ class _Record:
         S: Float[np.ndarray, "n d d"],
         directions: Mapping[str, Float[np.ndarray, " d"]],
         price: float,
+        weight: Float[np.ndarray, " j"],
     ) -> None:
-        """price: smallest reduction of chi^2 by a second cause."""
+        """price: smallest reduction of chi^2 by a second cause. weight: of z^2 of each direction, so that all have one
+        threshold."""
         self.n, self.d = y.shape
-        self.price = price
+        self.price, self.weight = price, weight
         self.y, self.names = y, tuple(directions)
         self.A = np.stack([np.asarray(a, dtype=float) for a in directions.values()], axis=1)
         self.W = np.linalg.inv(S)
@@ -211,11 +220,11 @@ class _Record:
         return m2 - m1, before @ np.linalg.solve(before + after, after)
 
     def z2(self, a: int, k: np.ndarray, b: int) -> Float[np.ndarray, " m"]:
-        """Largest z^2 over the directions, for several k."""
+        """Largest weighted z^2 over the directions, for several k."""
         D, P = self.difference(a, k, b)
         PA = P @ self.A
         along = np.einsum("mdj,md->mj", PA, D)
-        return np.max(along**2 / np.einsum("dj,mdj->mj", self.A, PA), axis=1)
+        return np.max(self.weight * along**2 / np.einsum("dj,mdj->mj", self.A, PA), axis=1)
 
     def best(self, a: int, b: int) -> tuple[int, float]:
         """The flight at which flights a..b-1 change most, and z there."""
@@ -380,7 +389,7 @@ def _drift(record: _Record, threshold: float) -> tuple[MeanChange | None, float]
         mean = np.einsum("kia,a->ki", X, solution)
         std *= _inflation(record, mean, ())
         misfit = record.misfit(mean)
-        z = abs(float(solution[-1])) / std
+        z = abs(float(solution[-1])) / std * math.sqrt(float(record.weight[j]))
         if z > threshold and (best is None or misfit < best[0]):
             cause = Cause(name, float(solution[-1]), std)
             best = misfit, MeanChange("drift", 0, 0, record.n - 1, (cause,), z)

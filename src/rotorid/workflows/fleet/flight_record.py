@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from rotorid.cache import keep_compiled
 from rotorid.errors import ExcitationError, RotoridError
+from rotorid.estimators.rotor_faults.flight import find_rotor_faults
 from rotorid.findings import Finding, Severity
 from rotorid.identification.trends.steady_means import FlightMean, estimate_linear_drag, steady_means
 from rotorid.identification.trends.trim import Trim, cause_directions, estimate_trim
@@ -59,7 +60,7 @@ from rotorid.workflows.fleet.vehicles import (
 Record = dict[str, Any]
 KnownQuantity = Literal["thrust", "mass"]
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 """Version of the analysis and of the record; to be increased when either changes."""
 
 _MIN_INFORMATION_GAIN: Final = 0.1  # reduction of the prior standard deviation of an identified parameter
@@ -137,6 +138,7 @@ def _analyse(record: Record, name: str, path: Path, settings: AnalysisSettings, 
     record |= {"format": flight.format, "duration": flight.duration, "utc": flight.utc}
     flying = airborne_intervals(flight)
     record["airborne"] = total_length(flying)
+    command_rate = flight["rotor_command"].rate if "rotor_command" in flight else None
     flight = with_reconstructed_commands(flight)
     choice = select_airframe(name, vehicle, flight, settings.rules)
     if choice is None:
@@ -145,6 +147,8 @@ def _analyse(record: Record, name: str, path: Path, settings: AnalysisSettings, 
         return
     airframe, record["airframe_source"] = choice
     record["airframe"] = airframe.name
+    faults = find_rotor_faults(flight, airframe, flying, command_rate)
+    flight, flying = faults.corrected(flight, airframe), faults.within(flying)
     try:
         trim = estimate_trim(flight, airframe, flying)
     except ExcitationError as error:
@@ -174,6 +178,7 @@ def _analyse(record: Record, name: str, path: Path, settings: AnalysisSettings, 
         for p in record["parameters"]
         if p["code"] != "estimated"
     ]
+    record["findings"] = [*record["findings"], *to_statements(faults.findings, to_text)]
     if settings.identify:
         _identify(record, flight, airframe, settings.known, deadline)
 

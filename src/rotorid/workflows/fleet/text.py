@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.findings import Finding
 from rotorid.results.text import label, plus_minus, title
+from rotorid.workflows.track.text import ROTOR_FAULT_TEXTS
 
 if TYPE_CHECKING:
     from rotorid.workflows.fleet.history import Change
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 Values = Mapping[str, Any]
 
 AIRFRAME_SOURCES: Final = {
+    **ROTOR_FAULT_TEXTS,
     "given": "given by --airframe",
     "map": "in the map of --airframes",
     "px4_simulation": "parameters of PX4's simulated vehicle (SYS_AUTOSTART, SIH_*)",

@@ -142,6 +142,10 @@ def _motor_stopped(v: Values) -> str:
     )
 
 
+ROTOR_FAULT_TEXTS: Final = {"rotor_lost_thrust": _rotor_lost_thrust, "motor_stopped": _motor_stopped}
+"""Sentences of the findings on rotors, which several commands have."""
+
+
 def _not_identified(v: Values) -> str:
     value = plus_minus(v["value"], v["std"], v["unit"])
     return f"This flight does not identify the {label(v['quantity'])}, which keeps the airframe's value, {value}."
@@ -258,8 +262,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "estimator_faults": _estimator_faults,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,
-    "rotor_lost_thrust": _rotor_lost_thrust,
-    "motor_stopped": _motor_stopped,
+    **ROTOR_FAULT_TEXTS,
     "not_identified": _not_identified,
     "fly_longer": _fly_longer,
     "constant": _constant,
