@@ -17,4 +17,5 @@ parameter/         writes a parameter of the vehicle that follows the mass
 estimation/        estimators and their inputs
 recording/         recordings and their replay
 page/              the web page
+viewers/           streams for viewers of other programs
 """

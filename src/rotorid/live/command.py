@@ -147,6 +147,16 @@ def live(
             show_default=False,
         ),
     ] = None,
+    foxglove: Annotated[
+        str | None,
+        typer.Option(
+            "--foxglove",
+            metavar="[HOST:]PORT",
+            help="Stream the estimates to Foxglove by its WebSocket protocol: 8765 for this computer only. "
+            "Needs pip install 'rotorid[foxglove]'.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Identify a vehicle while it flies: mass, drag, wind and wrench, from its MAVLink messages.
 
@@ -178,12 +188,16 @@ def live(
             _print_stored_values()
         path = None if no_record else record or _default_path(source)
         heading = f"{source}, {vehicle.name}"
-        with _pages(web) as pages, _recorder(path, source, session, vehicle) as recorder:
+        with (
+            _pages(web) as pages,
+            _foxglove(foxglove, vehicle.name) as viewers,
+            _recorder(path, source, session, vehicle) as recorder,
+        ):
             view = LiveView(out(), heading)
             from rotorid.live.runner import Runner
 
             runner = Runner(
-                session, link, [view, *pages], recorder, wait=wait, rate=rate, publisher=publisher
+                session, link, [view, *pages, *viewers], recorder, wait=wait, rate=rate, publisher=publisher
             )
             try:
                 with _stop_on_interrupt(runner):
@@ -371,6 +385,21 @@ def _pages(address: str | None) -> Iterator[list[Consumer]]:
     with Page(host or "127.0.0.1", int(port)) as page:
         err().print(f"Page: {page.address}", markup=False, soft_wrap=True)
         yield [Decimated(page)]
+
+
+@contextmanager
+def _foxglove(address: str | None, name: str) -> Iterator[list[Consumer]]:
+    """The stream for Foxglove, if an address is given."""
+    if address is None:
+        yield []
+        return
+    from rotorid.live.page.decimated import Decimated
+    from rotorid.live.viewers.foxglove_server import FoxgloveServer, parse_foxglove_address
+    from rotorid.terminal.console import err
+
+    with closing(FoxgloveServer(*parse_foxglove_address(address), name)) as server:
+        err().print(f"Foxglove: {server.address}", markup=False, soft_wrap=True)
+        yield [Decimated(server)]
 
 
 @contextmanager

@@ -12,11 +12,16 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import math
 from typing import Any, Final
 
 from mcap.records import Channel, Schema
 
+from rotorid.live.events import EVENT_TYPES
 from rotorid.live.link.clock import ClockState
+from rotorid.live.snapshot import Event, Snapshot
+from rotorid.live.text import event_text
+from rotorid.results.files import to_plain
 
 AIRFRAME: Final = "airframe.toml"
 """Name of the attachment with the airframe."""
@@ -89,3 +94,36 @@ CHANNELS: Final = {
     for topic in Topic
 }
 """By id."""
+
+
+def estimates_content(snapshot: Snapshot) -> dict[str, Any]:
+    """The message of a snapshot with readings (`rotorid.Estimates`); numbers that are not finite are null."""
+    return {
+        "t": snapshot.t,
+        "health": snapshot.health,
+        "readings": {
+            name: {"value": _number(r.value), "std": _number(r.std), "unit": r.unit}
+            for name, r in snapshot.readings.items()
+        },
+        "attitude": snapshot.attitude,
+        "position": snapshot.position,
+    }
+
+
+def event_content(event: Event) -> dict[str, Any]:
+    """The message of an event (`rotorid.Event`)."""
+    content = {
+        "t": event.t,
+        "code": event.code,
+        "severity": event.severity,
+        "source": EVENT_TYPES[event.code].source,
+        "values": event.values,
+        "count": event.count,
+        "since": event.since,
+        "text": event_text(event),
+    }
+    return to_plain(content)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import math
 import struct
 import threading
 import time
@@ -36,13 +35,18 @@ from mcap.records import (
 )
 
 from rotorid.errors import OutputError
-from rotorid.live.events import EVENT_TYPES
 from rotorid.live.link.clock import ClockState
-from rotorid.live.recording.channels import AIRFRAME, CHANNELS, SCHEMAS, SETTINGS, Topic
+from rotorid.live.recording.channels import (
+    AIRFRAME,
+    CHANNELS,
+    SCHEMAS,
+    SETTINGS,
+    Topic,
+    estimates_content,
+    event_content,
+)
 from rotorid.live.snapshot import Event, Snapshot
-from rotorid.live.text import event_text
 from rotorid.logs.mcap.container import MAGIC
-from rotorid.results.files import to_plain
 
 CHUNK: Final = 0.04
 """s: age of its first message at which a chunk is written."""
@@ -137,31 +141,11 @@ class Recorder:
                 Topic.CLOCK, arrival, json.dumps({"t": snapshot.t} | dataclasses.asdict(clock)).encode()
             )
         if snapshot.readings:
-            estimate = {
-                "t": snapshot.t,
-                "health": snapshot.health,
-                "readings": {
-                    name: {"value": _number(r.value), "std": _number(r.std), "unit": r.unit}
-                    for name, r in snapshot.readings.items()
-                },
-                "attitude": snapshot.attitude,
-                "position": snapshot.position,
-            }
-            self._add(Topic.ESTIMATES, arrival, json.dumps(estimate).encode())
+            self._add(Topic.ESTIMATES, arrival, json.dumps(estimates_content(snapshot)).encode())
 
     def add_event(self, arrival: int, event: Event) -> None:
         """Add an event. arrival: ns since 1970."""
-        content = {
-            "t": event.t,
-            "code": event.code,
-            "severity": event.severity,
-            "source": EVENT_TYPES[event.code].source,
-            "values": event.values,
-            "count": event.count,
-            "since": event.since,
-            "text": event_text(event),
-        }
-        self._add(Topic.EVENTS, arrival, json.dumps(to_plain(content)).encode())
+        self._add(Topic.EVENTS, arrival, json.dumps(event_content(event)).encode())
 
     def add_skipped(self, arrival: int, first: int, count: int) -> None:
         """Add a range of skipped packets. arrival: of the last, ns since 1970. first: its number, from 0."""
@@ -273,11 +257,6 @@ class Recorder:
         crc = zlib.crc32(footer, zlib.crc32(summary))
         last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))
         self._append(end + summary + last + MAGIC)
-
-
-def _number(value: float) -> float | None:
-    """None for values that JSON cannot represent."""
-    return value if math.isfinite(value) else None
 
 
 def _bytes(*records: McapRecord) -> bytes:

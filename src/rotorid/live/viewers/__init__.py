@@ -1,0 +1,4 @@
+"""Viewers of other programs that a live session streams to.
+
+foxglove_server.py  a WebSocket server for Foxglove
+"""
