@@ -33,6 +33,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Rotor
 from rotorid.models.airframe.from_log.frames import frames_of
 from rotorid.models.multirotor.rotors import torque_ratio_of, with_commanded_thrusts
+from rotorid.models.registry import MODEL_INPUTS, usable_inputs
 from rotorid.signals.series import Intervals
 
 _SIGMAS: Final = 5.0
@@ -137,17 +138,26 @@ def flight_conflict(flight: Flight, airframe: Airframe, parts: Intervals) -> Geo
     """What in a flight contradicts the rotors of its airframe; None where nothing does, or log or airframe lack what it needs.
 
     Args:
-        flight: with rotor commands, thrusts or commanded thrust and torque, and body rates.
+        flight: with rotor commands, thrusts, speeds, or commanded thrust and torque, and body rates.
         airframe: its rotors, thrust curve and inertia are used.
         parts: of the flight in the air, start and end in s.
     """
     if airframe.get("inertia") is None or not airframe.rotors or "body_rate" not in flight:
         return None
     try:
-        commanded = with_commanded_thrusts(flight, airframe, lagged=False)
+        commanded = _with_usable_input(with_commanded_thrusts(flight, airframe, lagged=False), airframe)
         return geometry_conflict(torque_balance_rows(commanded, airframe, parts), airframe)
     except (AirframeError, SignalError):
         return None
+
+
+def _with_usable_input(flight: Flight, airframe: Airframe) -> Flight:
+    """The flight without signals of the rotors that the airframe does not convert to thrust, where it converts another one."""
+    usable = usable_inputs(flight, airframe)
+    if not usable:
+        return flight
+    others = {name for name in MODEL_INPUTS if name not in usable}
+    return dataclasses.replace(flight, signals={n: s for n, s in flight.signals.items() if n not in others})
 
 
 def _wrong_signs(G: Float[np.ndarray, "3 rotors"], arms: LeverArms) -> Bool[np.ndarray, "3 rotors"]:

@@ -4,6 +4,7 @@
 
 w_k and T are means over a stretch of W seconds. The difference of two means of w is the torque averaged with a triangle over
 two stretches, and the thrusts are averaged alike. No signal is differentiated from row to row, so the noise stays small.
+Measured rotor speeds, where the log has no commands, give thrusts without a lag.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.identification.airframe.priors import prior_value
-from rotorid.identification.airframe.rotor_thrusts import rotor_command_signal, rotor_thrusts
+from rotorid.identification.airframe.rotor_thrusts import as_logged, rotor_command_signal, rotor_thrusts
 from rotorid.logs.flight import Flight
-from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.airframe import Airframe, Quantity
+from rotorid.models.multirotor.thrust import unconvertible
 from rotorid.signals.series import Intervals, interpolate_linear
 
 STRETCH: Final = 0.08
 """W, s, at least; commands that are logged slowly have two rows in it."""
+
+_NO_LAG: Final = 1e-4  # s
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +46,7 @@ def torque_balance_rows(flight: Flight, airframe: Airframe, parts: Intervals) ->
     """Average the torque balance of a flight over short stretches.
 
     Args:
-        flight: with body rates, and commands or thrusts of each rotor.
+        flight: with body rates, and commands, thrusts or speeds of each rotor.
         airframe: its inertia and thrust curve are used.
         parts: of the flight, start and end in s.
     Returns:
@@ -50,8 +54,10 @@ def torque_balance_rows(flight: Flight, airframe: Airframe, parts: Intervals) ->
     Raises:
         AirframeError, SignalError: as `rotor_thrusts`.
     """
-    rate = flight["body_rate"]
-    h = 1.0 / min(rate.rate, max(rotor_command_signal(flight).rate, 1.0), 250.0)
+    rate, signal = flight["body_rate"], rotor_command_signal(flight)
+    if signal.name == "rotor_speed":
+        airframe = _of_speeds(airframe)
+    h = 1.0 / min(rate.rate, max(signal.rate, 1.0), 250.0)
     size = max(round(STRETCH / h), 2)
     J = np.array(prior_value(airframe, "inertia"))
     flight_rows = []
@@ -83,3 +89,13 @@ def torque_balance_rows(flight: Flight, airframe: Airframe, parts: Intervals) ->
         )
     rows = np.concatenate(flight_rows) if flight_rows else np.zeros((0, 7 + len(airframe.rotors)))
     return TorqueBalance(rows[:, 0], rows[:, 1:4], rows[:, 4:-3], rows[:, -3:])
+
+
+def _of_speeds(airframe: Airframe) -> Airframe:
+    """The airframe that converts measured rotor speeds to thrusts. Raises AirframeError where it has no thrust coefficient."""
+    if airframe.get("thrust_coefficient") is None:
+        raise unconvertible(airframe, "rotor_speed")
+    lags = ("motor_time_constant", "motor_time_constant_down", "command_delay")
+    quantities = {name: q for name, q in airframe.quantities.items() if name not in lags}
+    quantities["motor_time_constant"] = Quantity((_NO_LAG,), "s")
+    return dataclasses.replace(as_logged(airframe, "rotor_speed"), quantities=quantities)

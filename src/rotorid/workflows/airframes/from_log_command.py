@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from rotorid.terminal.output import current_output, print_result
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rotorid.logs.flight import Flight
     from rotorid.models.airframe.airframe import Airframe
 
 
@@ -79,7 +81,9 @@ def airframe(
             print_result(lambda: to_json(without_mass()), lambda console: None)
             return
     vehicle = airframe_of(None, flight, weighed, span)
-    _write(vehicle, tuple(flight.signals), output)
+    with status("Comparing the rotors with the motion"):
+        warnings = _geometry_warnings(flight, vehicle)
+    _write(vehicle, tuple(flight.signals), output, warnings)
 
 
 def _from_answers(mass: tuple[float, float] | None, span: float | None) -> Airframe:
@@ -97,13 +101,33 @@ def _from_answers(mass: tuple[float, float] | None, span: float | None) -> Airfr
         raise SettingError("no answer; give a LOG, or answer the questions in a terminal") from None
 
 
-def _write(airframe: Airframe, signals: tuple[str, ...], output: Path | None) -> None:
-    """Write or print an airframe. signals: of its log."""
+def _geometry_warnings(flight: Flight, airframe: Airframe) -> tuple[str, ...]:
+    """A sentence where the motion contradicts the places of the rotors that the log's parameters give."""
+    from rotorid.identification.rotor_geometry.conflict import flight_conflict
+    from rotorid.identification.rotor_geometry.text import cause_text, remedy_text
+    from rotorid.signals.airborne import airborne_intervals
+    from rotorid.signals.sampling import with_reconstructed_commands
+
+    parts = airborne_intervals(flight)
+    conflict = flight_conflict(with_reconstructed_commands(flight), airframe, parts) if parts else None
+    if conflict is None:
+        return ()
+    return (
+        f"the motion in {flight.source.name} contradicts these rotors: {cause_text(conflict)}; {remedy_text(conflict)}",
+    )
+
+
+def _write(
+    airframe: Airframe, signals: tuple[str, ...], output: Path | None, warnings: tuple[str, ...] = ()
+) -> None:
+    """Write or print an airframe. signals: of its log. warnings: sentences, also printed on stderr."""
     from rotorid.logs.write import write_whole
     from rotorid.models.airframe.airframe import airframe_toml
     from rotorid.results.files import to_json
     from rotorid.workflows.airframes.summary import summarise_airframe
 
+    for warning in warnings:
+        print(f"rotorid: warning: {warning}", file=sys.stderr)
     text = airframe_toml(airframe)
     if output is not None:
         write_whole(output, text.encode())
@@ -114,4 +138,6 @@ def _write(airframe: Airframe, signals: tuple[str, ...], output: Path | None) ->
         else:
             console.print(f"Airframe: {output}", markup=False, soft_wrap=True)
 
-    print_result(lambda: to_json(summarise_airframe(airframe, signals)), show, is_only_output=output is None)
+    print_result(
+        lambda: to_json(summarise_airframe(airframe, signals, warnings)), show, is_only_output=output is None
+    )

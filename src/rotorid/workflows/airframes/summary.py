@@ -17,17 +17,20 @@ _THRUST_ENTRIES: Final = {
 """By signal of a log: the entry that gives the thrust, and its unit."""
 
 
-def summarise_airframe(airframe: Airframe, signals: tuple[str, ...] = ()) -> dict[str, Any]:
+def summarise_airframe(
+    airframe: Airframe, signals: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """An airframe as plain data.
 
     Args:
         airframe: from a log, a file or the package.
         signals: names of the signals of its log; none without a log.
+        warnings: what in the log contradicts it, sentences.
     Returns:
         `name`, `description`; `entries`: the quantities and the thrust curve, each with `name`, `value`, `std`, `unit`,
         `source` and `origin` ("given", "prior", or "stated": by the log or the airframe file), value and std with as many
         numbers as the quantity has, and `has_default_std`: whether neither log nor user has said the std; `rotors`; `missing`:
-        see `missing_entries`; `toml`: the airframe file.
+        see `missing_entries`; `warnings`; `toml`: the airframe file.
     """
     return {
         "name": airframe.name,
@@ -44,6 +47,7 @@ def summarise_airframe(airframe: Airframe, signals: tuple[str, ...] = ()) -> dic
             for rotor in airframe.rotors
         ],
         "missing": missing_entries(airframe, signals),
+        "warnings": list(warnings),
         "toml": airframe_toml(airframe),
     }
 
@@ -51,7 +55,15 @@ def summarise_airframe(airframe: Airframe, signals: tuple[str, ...] = ()) -> dic
 def without_mass() -> dict[str, Any]:
     """What is known of an airframe before the mass is: that it is missing. Keys as of `summarise_airframe`."""
     missing = [_missing("mass", "kg", "--mass")]
-    return {"name": "", "description": "", "entries": [], "rotors": [], "missing": missing, "toml": ""}
+    return {
+        "name": "",
+        "description": "",
+        "entries": [],
+        "rotors": [],
+        "missing": missing,
+        "warnings": [],
+        "toml": "",
+    }
 
 
 def missing_entries(airframe: Airframe, signals: tuple[str, ...] = ()) -> list[dict[str, Any]]:

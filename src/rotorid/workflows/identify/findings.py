@@ -79,6 +79,13 @@ def log_findings(preparation: Preparation) -> list[Finding]:
     return findings
 
 
+def curve_findings(prior: Airframe, signal: str, free: Sequence[str]) -> list[Finding]:
+    """A finding where the airframe has a curve for commands, and the thrust of another signal was identified."""
+    if prior.thrust_curve is None or signal == "rotor_command" or "thrust_scale" not in free:
+        return []
+    return [Finding("thrust_curve_not_identified", Severity.NOTE, {"signal": signal}, (signal,))]
+
+
 def fit_findings(
     fit: Fit, request: FitRequest, data: FitData, process_noise: Sequence[str], masses: int
 ) -> list[Finding]:

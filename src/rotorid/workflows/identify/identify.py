@@ -18,14 +18,13 @@ from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.command_uncertainty import add_command_uncertainty
-from rotorid.identification.airframe.drag_shape import add_drag_shape_uncertainty
 from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
 from rotorid.identification.airframe.lag_kind import add_lag_uncertainty
 from rotorid.identification.airframe.operating_conditions import compare_parts
 from rotorid.identification.airframe.rotor_thrusts import as_logged
 from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
 from rotorid.identification.fitting.disagreement import add_disagreement
-from rotorid.identification.fitting.estimation import OutputResiduals, output_residuals
+from rotorid.identification.fitting.estimation import output_residuals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flights
@@ -39,12 +38,13 @@ from rotorid.progress import Progress, no_progress
 from rotorid.signals.series import Intervals
 from rotorid.workflows.fly_back.validate import fly_back, with_fit_faults
 from rotorid.workflows.identify.checks.colour import colour_findings
-from rotorid.workflows.identify.checks.drag import check_shape
+from rotorid.workflows.identify.checks.drag import with_drag_shape
 from rotorid.workflows.identify.checks.payload import without_payload
 from rotorid.workflows.identify.checks.registry import run_checks
 from rotorid.workflows.identify.checks.same_vehicle import check_estimates
 from rotorid.workflows.identify.display import validated_overview
 from rotorid.workflows.identify.findings import (
+    curve_findings,
     disagreement_findings,
     fit_findings,
     lag_findings,
@@ -319,7 +319,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
     airframe_fit = _with_lag_uncertainty(airframe_fit)
-    airframe_fit, shape_findings = _with_drag_shape(airframe_fit, predictions)
+    airframe_fit, shape_findings = with_drag_shape(airframe_fit, predictions)
     if data.other_commands:
         airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
@@ -354,7 +354,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     findings += [
         *log_findings(preparation),
         *speed_findings(preparation.speeds),
-        *_curve_findings(prior, available.rotors, free),
+        *curve_findings(prior, available.rotors, free),
         *hover_findings,
         *wind_findings(airframe_fit, names),
         *structure_findings(structures),
@@ -380,13 +380,6 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     )
 
 
-def _curve_findings(prior: Airframe, signal: str, free: Sequence[str]) -> list[Finding]:
-    """A finding where the airframe has a curve for commands, and the thrust of another signal was identified."""
-    if prior.thrust_curve is None or signal == "rotor_command" or "thrust_scale" not in free:
-        return []
-    return [Finding("thrust_curve_not_identified", Severity.NOTE, {"signal": signal}, (signal,))]
-
-
 def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Finding]]:
     """The fit whose covariance contains what parts of the flights and frequency bands disagree by."""
     before, found = airframe_fit.estimation.fit, compare_parts(airframe_fit.estimation)
@@ -399,16 +392,6 @@ def _with_lag_uncertainty(airframe_fit: AirframeFit) -> AirframeFit:
     if airframe_fit.other_lag is None:
         return airframe_fit
     return airframe_fit.with_fit(add_lag_uncertainty(airframe_fit.estimation.fit, airframe_fit.other_lag))
-
-
-def _with_drag_shape(
-    airframe_fit: AirframeFit, predictions: Sequence[OutputResiduals]
-) -> tuple[AirframeFit, list[Finding]]:
-    """The fit whose covariance contains what a quadratic drag of each axis would change, where the residuals show one."""
-    found, other = check_shape(airframe_fit.estimation, predictions)
-    if other is None:
-        return airframe_fit, found
-    return airframe_fit.with_fit(add_drag_shape_uncertainty(airframe_fit.estimation.fit, other)), found
 
 
 def _has_impossible_clock(fit: Fit) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from rotorid.cli import app
 from rotorid.errors import AirframeError
 from rotorid.findings import Severity
 from rotorid.identification.rotor_geometry.conflict import GeometryConflict, flight_conflict
@@ -19,10 +22,12 @@ from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airf
 from rotorid.models.airframe.from_log.frames import frame_parameters, frames_of
 from rotorid.models.airframe.from_log.make import airframe_from_log
 from rotorid.signals.sampling import with_reconstructed_commands
+from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.preparation import time_in_air
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.text import to_text
 from rotorid.workflows.wrench.observe import with_rotors, wrench_system
+from tests.workflows.identify.test_rotor_speeds import PARTS, guess, logged
 
 
 def without_simulator(flight: Flight, **parameters: float) -> Flight:
@@ -103,6 +108,28 @@ def test_track_and_wrench_name_it(px4: Flight) -> None:
     assert "rotors 1 and 2 are exchanged" in to_text(finding)
     with pytest.raises(AirframeError, match="rotors 1 and 2 are exchanged"):
         wrench_system(with_rotors(px4, altered), altered)
+
+
+def test_the_command_that_makes_an_airframe_warns(px4: Flight, monkeypatch) -> None:
+    for flight, count in ((exchanged(px4, 1, 2), 1), (without_simulator(px4), 0)):
+        monkeypatch.setattr("rotorid.logs.read.read", lambda *_, flight=flight: flight)
+        result = CliRunner().invoke(app, ["airframe", "dev.ulg", "--mass", "1.0+-0.01", "--json"])
+        assert result.exit_code == 0, result.output
+        assert len(json.loads(result.stdout)["warnings"]) == count
+        assert result.stderr.count("rotors 1 and 2 are exchanged") == count
+
+
+def test_rotors_are_checked_by_measured_speeds_alone() -> None:
+    flight, right = logged(has_command=False), guess()
+    assert flight_conflict(flight, right, PARTS) is None
+    a, b, *others = right.rotors
+    places = [dataclasses.replace(x, position=y.position, direction=y.direction) for x, y in ((a, b), (b, a))]
+    wrong = dataclasses.replace(right, rotors=(*places, *others))
+    conflict = flight_conflict(flight, wrong, PARTS)
+    assert conflict is not None
+    assert cause_text(conflict).startswith("rotors 0 and 1 are exchanged")
+    with pytest.raises(AirframeError, match="rotors 0 and 1 are exchanged"):
+        identify([flight], wrong, ("thrust_scale",), spans=[PARTS])
 
 
 @pytest.mark.parametrize("log", ["good_hover_1.BIN", "cut25_hover_1.BIN"])

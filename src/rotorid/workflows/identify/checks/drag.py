@@ -29,7 +29,8 @@ from jaxtyping import Float, Int
 from rotorid.errors import ExcitationError
 from rotorid.findings import Finding, Severity
 from rotorid.geometry import rotations
-from rotorid.identification.airframe.drag_shape import AxisDrag, compare_axis_drag
+from rotorid.identification.airframe.drag_shape import AxisDrag, add_drag_shape_uncertainty, compare_axis_drag
+from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.workflows.identify.preparation import Preparation
@@ -112,6 +113,16 @@ def check_shape(
     if not is_seen:
         return [], other
     return [Finding("axis_drag", Severity.WARNING, values, ("specific_force", "velocity"))], other
+
+
+def with_drag_shape(
+    airframe_fit: AirframeFit, predictions: Sequence[OutputResiduals]
+) -> tuple[AirframeFit, list[Finding]]:
+    """The fit whose covariance contains what a quadratic drag of each axis would change, where the residuals show one."""
+    found, other = check_shape(airframe_fit.estimation, predictions)
+    if other is None:
+        return airframe_fit, found
+    return airframe_fit.with_fit(add_drag_shape_uncertainty(airframe_fit.estimation.fit, other)), found
 
 
 def _rows(
