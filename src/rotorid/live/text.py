@@ -26,6 +26,7 @@ HEALTH_TEXTS: Final[Mapping[str, str]] = {
 }
 """Text of `Snapshot.health`, from best to worst."""
 
+_LATEST_BOOT: Final = 1e11  # s since 1970, in the year 5138: a hostile time stamp can give any number
 _MAX_PPM_DRIFT: Final = 1e-2  # above, the drift of a clock is written as a ratio
 
 
@@ -65,13 +66,15 @@ def milliseconds_text(seconds: float) -> str:
 
 def clock_text(clock: ClockState) -> str:
     """Offset and drift of the vehicle's clock, and the transmission delay."""
-    boot = datetime.fromtimestamp(clock.offset, UTC).strftime("%H:%M:%S.%f")[:-2]
+    boot = "an impossible time"
+    if 0.0 <= clock.offset < _LATEST_BOOT:
+        boot = datetime.fromtimestamp(clock.offset, UTC).strftime("%H:%M:%S.%f")[:-2] + " UTC"
     rate, std = 1.0 - clock.drift, clock.drift_std
     drift = f"rate {plus_minus(rate, std)}"
     if abs(clock.drift) < _MAX_PPM_DRIFT:
         drift = f"drift {plus_minus(-1e6 * clock.drift, 1e6 * std, 'ppm', signed=True)}"
     return (
-        f"vehicle clock: zero at {boot} UTC ± {milliseconds_text(clock.offset_std)}, {drift}; transmission delay: "
+        f"vehicle clock: zero at {boot} ± {milliseconds_text(clock.offset_std)}, {drift}; transmission delay: "
         f"{milliseconds_text(clock.delay)} above the minimum"
     )
 

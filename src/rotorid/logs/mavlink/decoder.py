@@ -65,8 +65,13 @@ def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehic
     """The signals in messages of one name.
 
     rows: records of `frames.decode` or `frames.records`, one or many. clock: the latest stamp before each, s. vehicle: state
-    of the sender; the caller updates it first (`Vehicle.learn`).
+    of the sender; the caller updates it first (`Vehicle.learn`). Numbers that are not finite stay so, without a warning.
     """
+    with np.errstate(all="ignore"):
+        return _convert(name, rows, clock, vehicle)
+
+
+def _convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle) -> list[Piece]:
     pieces = []
     for conversion in _CONVERSIONS.get(name, ()):
         converted = conversion(rows, times(name, rows, clock, vehicle), vehicle)
