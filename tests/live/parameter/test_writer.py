@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import math
 import os
@@ -414,3 +415,18 @@ def test_another_vehicle_after_a_lost_link_is_not_written(made: World) -> None:
     made.end()
     assert len(made.writes) == count
     assert stored_values()[0].uid == "abc"
+
+
+def test_the_picture_in_the_documentation(state: Path) -> None:
+    path = Path(__file__).parents[3] / "docs" / "draw_parameter_writes.py"
+    spec = importlib.util.spec_from_file_location("draw_parameter_writes", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    first, following = script.fly()
+    check_writes(following, pilot=HOVER)
+    values = [HOVER, *(value for _, value in first.writes)]
+    assert all(abs(b - a) <= 0.02501 * HOVER for a, b in itertools.pairwise(values))
+    assert following.value == HOVER
+    assert len(first.writes) > 20
