@@ -3,6 +3,7 @@
 command.py         command line
 settings.py        settings of a session, and the System that it tracks
 session.py         one vehicle: bytes in, snapshots out
+team.py              all vehicles of a link: a session each
 snapshot.py        state of a session after one step, and what uses it
 events.py          codes of events, and the events since the previous snapshot
 repeat_limiter.py  limits repeated events

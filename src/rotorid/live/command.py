@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rotorid.live.session import Session
     from rotorid.live.settings import SessionSettings
     from rotorid.live.snapshot import Consumer
+    from rotorid.live.team import Team
     from rotorid.models.airframe.airframe import Airframe
 
 _SWITCH_INTERVAL = 0.0001  # s between switches of threads: the estimators take precedence over output
@@ -118,6 +119,14 @@ def live(
             show_default=False,
         ),
     ] = None,
+    every_vehicle: Annotated[
+        bool | None,
+        typer.Option(
+            "--all",
+            help="Identify every multirotor on the link, with the same airframe.",
+            show_default=False,
+        ),
+    ] = None,
     rate: Annotated[
         float,
         typer.Option(
@@ -166,6 +175,8 @@ def live(
         raise SettingError("--rate must be 1 to 1000 Hz and --wait above 0 s")
     if publish_parameter is not None and not publish:
         raise SettingError("--publish-parameter requires --publish")
+    if every_vehicle and (publish or web is not None or system_id is not None):
+        raise SettingError("--all cannot be used with --publish, --web or --system-id, which are of one vehicle")
     from rotorid.live.recording.replay import Replay
     from rotorid.live.terminal import LiveView, parameter_line, print_summary
     from rotorid.terminal.console import err, out, setup_jax, status
@@ -178,9 +189,12 @@ def live(
         with status("Preparing the estimators"):
             from rotorid.live.recording.replay import Replay
             from rotorid.live.session import Session
+            from rotorid.live.team import Team
 
             settings = _settings(estimator, system, known_mass, system_id, wrench, recording)
-            session = Session(vehicle, settings, datagrams=link.datagrams)
+            if every_vehicle is None and recording is not None and web is None:
+                every_vehicle = recording.settings.get("all") == "yes"
+            session = (Team if every_vehicle else Session)(vehicle, settings, datagrams=link.datagrams)
             if isinstance(link, Replay):
                 session.prepare()
         publisher = _publisher(session, link, vehicle, publish, publish_parameter)
@@ -339,7 +353,7 @@ def _print_stored_values() -> None:
 
 @contextmanager
 def _recorder(
-    path: Path | None, source: str, session: Session, airframe: Airframe
+    path: Path | None, source: str, session: Session | Team, airframe: Airframe
 ) -> Iterator[Recorder | None]:
     """The recording; it is deleted if nothing was received."""
     if path is None:
@@ -354,12 +368,13 @@ def _recorder(
     values = {
         "version": version("rotorid"),
         "link": source,
-        "datagrams": "yes" if session.reader.datagrams else "no",
+        "datagrams": "yes" if session.members[0].reader.datagrams else "no",
+        "all": "yes" if len(session.members) > 1 or session.members[0].is_member else "no",
         "estimator": s.estimator,
         "system": s.system,
         "known_mass": "" if s.known_mass is None else repr(s.known_mass),
         "system_id": "" if s.system_id is None else str(s.system_id),
-        "wrench": "yes" if session.estimators.has_wrench else "no",
+        "wrench": "yes" if session.members[0].estimators.has_wrench else "no",
     }
     recorder = Recorder(path, airframe_toml(airframe), values)
     try:

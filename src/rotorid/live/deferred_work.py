@@ -12,6 +12,7 @@ from typing import Final
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.session import Session
 from rotorid.live.snapshot import Snapshot
+from rotorid.live.team import Team
 
 _MAX_DELAY: Final = 0.02  # s until a snapshot is recorded
 _YOUNG_OBJECTS: Final = 2_000  # new objects from which the young generation is collected
@@ -22,7 +23,7 @@ _MAX_OBJECTS: Final = 100_000  # new objects from which garbage is collected eve
 class DeferredWork:
     """Deferred work of the session, records of snapshots and, within `collecting_garbage`, garbage collection."""
 
-    def __init__(self, session: Session, recorder: Recorder | None) -> None:
+    def __init__(self, session: Session | Team, recorder: Recorder | None) -> None:
         self._session, self._recorder = session, recorder
         self._snapshots: deque[tuple[float, int, Snapshot]] = deque()
         self._collects_garbage = False

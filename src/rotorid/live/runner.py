@@ -31,6 +31,7 @@ from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.replay import Replay
 from rotorid.live.session import Session
 from rotorid.live.snapshot import Consumer, Snapshot
+from rotorid.live.team import Team
 from rotorid.live.text import no_estimate_text
 
 MAX_DELAY: Final = 1.0
@@ -48,12 +49,13 @@ _RESTORE_TIMEOUT: Final = 40.0  # s to restore a parameter
 class SessionResult:
     """Summary of a session.
 
-    last: last snapshot with an estimate, None without any. estimates, packets: their numbers. seconds: duration by this
+    last: last snapshot with an estimate, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). estimates, packets: their numbers. seconds: duration by this
     computer's clock. latencies: from the arrival of a packet to the estimate that follows from it. parameter: what was written
     to a parameter of the vehicle, None if none is.
     """
 
     last: Snapshot | None = None
+    last_of_vehicles: dict[str, Snapshot] = dataclasses.field(default_factory=dict)
     estimates: int = 0
     seconds: float = 0.0
     packets: int = 0
@@ -65,7 +67,7 @@ class Runner:
     """Runs a session on a link.
 
     Args:
-        session: session to run.
+        session: session to run, or a team of them.
         link: link or replay.
         consumers: receive every snapshot.
         recorder: recording, None for none.
@@ -80,7 +82,7 @@ class Runner:
 
     def __init__(
         self,
-        session: Session,
+        session: Session | Team,
         link: Link,
         consumers: Iterable[Consumer] = (),
         recorder: Recorder | None = None,
@@ -92,6 +94,7 @@ class Runner:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.session, self.link, self.recorder, self.publisher = session, link, recorder, publisher
+        self._first, self._latency = session.members[0], 0.0
         self.consumers = list(consumers)
         self.stop = threading.Event()
         self.result = SessionResult()
@@ -101,7 +104,8 @@ class Runner:
         self._queue: deque[tuple[int, bytes]] = deque()
         self._link_error: RotoridError | None = None
         self._deferred = DeferredWork(session, recorder)
-        self._requests = MessageRequests(session.reader, MessageSender(link), rate) if self._is_live else None
+        self._sender, self._rate = MessageSender(link), rate
+        self._requests: dict[int, MessageRequests] = {}  # by number of the member
         self._start = self._last_packet = self._last_snapshot = self._clock()
         self._restore_deadline: float | None = None
         self._has_reported_wait = False
@@ -129,10 +133,11 @@ class Runner:
             self._set_skipping(False)
             self.result.seconds = self._clock() - start
             self._deferred.do_all()
-            self.session.end()
+            for member in self.session.members:
+                member.end()
+                if self.recorder is not None and member.events:
+                    self.recorder.add_snapshot(self._arrival, member.idle())
             if self.recorder is not None:
-                if self.session.events:
-                    self.recorder.add_snapshot(self._arrival, self.session.idle())
                 self.recorder.close()
         return self.result
 
@@ -143,8 +148,7 @@ class Runner:
                 self._check_recording()
                 self._check_preparation()
                 self._report_senders()
-                if self._requests is not None:
-                    self._requests.update(self._clock())
+                self._request_messages()
                 self._receive(0.0)
                 must_wait = self.session.must_wait
                 if self._is_late():
@@ -160,33 +164,43 @@ class Runner:
             while self._queue:  # these packets are in the recording; a replay estimates from them
                 self._process(*self._queue.popleft(), skip=self.session.must_wait)
 
+    def _request_messages(self) -> None:
+        """Send the requests that are due, of every vehicle."""
+        if not self._is_live:
+            return
+        for number, member in enumerate(self.session.members):
+            if number not in self._requests:
+                self._requests[number] = MessageRequests(member.reader, self._sender, self._rate)
+            self._requests[number].update(self._clock())
+
     def _check_preparation(self) -> None:
         """Note the end of the compilation, and say that estimates wait for it. The time to wait for signals begins after it."""
         if self.session.is_preparing:
             self._start = self._clock()
             if self.session.must_wait and not self._has_reported_wait:
                 self._has_reported_wait = True
-                self.session.events.add("compilation_awaited")
-                self._show(self.session.idle())
+                self._first.events.add("compilation_awaited")
+                self._show(self._first.idle())
         elif self.session.end_preparation():
             self._deferred.freeze()
 
     def _report_senders(self) -> None:
         """Report other addresses that use the number of the vehicle."""
-        vehicle = self.session.reader.vehicle
         for event in self.link.take_sender_events():
-            if (event.system, event.component) != (vehicle.system, vehicle.component):
-                continue
             address = f"{event.address[0]}:{event.address[1]}"
             code = "vehicle_moved" if event.is_move else "second_sender"
-            self.session.events.add_limited(code, system=event.system, address=address)
-            if self.publisher is not None:
-                self.publisher.check_sender(is_second=not event.is_move)
+            for member in self.session.members:
+                vehicle = member.reader.vehicle
+                if (event.system, event.component) != (vehicle.system, vehicle.component):
+                    continue
+                member.events.add_limited(code, system=event.system, address=address)
+                if self.publisher is not None:
+                    self.publisher.check_sender(is_second=not event.is_move)
 
     def _is_late(self) -> bool:
         return (
             bool(self._queue)
-            and self.session.reader.is_ready
+            and self.session.is_ready
             and self._now() > self._queue[0][0] + round(MAX_DELAY * 1e9)
         )
 
@@ -253,8 +267,7 @@ class Runner:
             if self._link_error is not None:
                 return
             self.publisher.restore_from(None if packet is None else packet[1])
-            if self._requests is not None:
-                self._requests.update(self._clock())
+            self._request_messages()
 
     def _end_publishing(self) -> None:
         if self.publisher is None:
@@ -262,7 +275,7 @@ class Runner:
         self.publisher.close()
         self.result.parameter = self.publisher.summary
         if self.result.parameter is not None:
-            self.session.events.add("parameter_summary", **dataclasses.asdict(self.result.parameter))
+            self._first.events.add("parameter_summary", **dataclasses.asdict(self.result.parameter))
 
     def _run_replay(self) -> None:
         assert isinstance(self.link, Replay)
@@ -285,18 +298,21 @@ class Runner:
         snapshots = self.session.feed(arrival, data, skip=skip)
         if snapshots:
             seconds = (self._now() - arrival) * 1e-9 if self._is_live else self._clock() - self._last_packet
-            self.session.latency = max(seconds, 0.0)
+            self._latency = max(seconds, 0.0)
+            for member in self.session.members:
+                member.latency = self._latency
         for snapshot in snapshots:
             self._show(snapshot)
-        if not self.session.reader.is_ready:
+        if not self.session.is_ready:
             self._check_wait(self._last_packet)
 
     def _show(self, snapshot: Snapshot) -> None:
         self._last_snapshot = self._clock()
         if snapshot.attitude is not None:
             self.result.last = snapshot
+            self.result.last_of_vehicles[snapshot.vehicle] = snapshot
             self.result.estimates += 1
-            self.result.latencies.add(self.session.latency)
+            self.result.latencies.add(self._latency)
         self._deferred.record(self._arrival, snapshot)
         for consumer in self.consumers:
             consumer.show(snapshot)
@@ -305,21 +321,25 @@ class Runner:
 
     def _idle(self) -> None:
         now = self._clock()
-        reader = self.session.reader
-        if not reader.is_silent and now > self._last_packet + MAX_SILENCE and self.result.packets:
-            reader.report_silence()
-            self._show(self.session.idle())
-        elif now > self._last_snapshot + (_IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL):
-            self._show(self.session.idle())
+        is_silent = now > self._last_packet + MAX_SILENCE and self.result.packets > 0
+        is_due = now > self._last_snapshot + (
+            _IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL
+        )
+        for member in self.session.members:
+            if is_silent and not member.reader.is_silent:
+                member.reader.report_silence()
+                self._show(member.idle())
+            elif is_due:
+                self._show(member.idle())
         self._check_wait(now)
 
     def _check_wait(self, now: float) -> None:
-        if self._is_live and not self.session.reader.is_ready and now > self._start + self._wait:
+        if self._is_live and not self.session.is_ready and now > self._start + self._wait:
             raise LinkError(f"{self.link.address}: {self._no_estimate_text()}")
 
     def _no_estimate_text(self) -> str:
         wait = self._wait if self._is_live else None
-        return no_estimate_text(no_estimate_finding(self.session, self.result.packets, wait))
+        return no_estimate_text(no_estimate_finding(self._first, self.result.packets, wait))
 
     def _check_recording(self) -> None:
         if self.recorder is not None and self.recorder.error is not None:

@@ -35,7 +35,8 @@ class Session:
         AirframeError: the airframe lacks data that the estimators need.
 
     reader: messages, vehicle, time and state of the link. estimators: what estimates from them. latency: of the latest
-    estimate, s, set by the runner.
+    estimate, s, set by the runner. is_member: whether it is one of several of a `Team`, whose snapshots name their vehicle.
+    members: itself, as of a `Team`.
     """
 
     def __init__(self, airframe: Airframe, settings: SessionSettings, *, datagrams: bool = True) -> None:
@@ -52,12 +53,19 @@ class Session:
         )
         self.events = self.reader.events
         self.latency = 0.0
+        self.is_member = False
+        self.members: list[Session] = [self]
         self._preparation: Preparation | None = None
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
         self._last_snapshot = self._last_estimate = -math.inf  # session time, s
         if self.estimators.wrench_problem:
             self.events.add("wrench_not_observed", reason=self.estimators.wrench_problem)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all required signals have been received."""
+        return self.reader.is_ready
 
     def prepare(self) -> str:
         """Compile all functions before they are needed. Returns the engine: "c" or "jax"."""
@@ -218,6 +226,7 @@ class Session:
             events,
             self.reader.link_state(self.latency),
             self.estimators.label,
+            f"system {self.reader.vehicle.system}" if self.is_member and self.reader.vehicle.system else "",
         )
 
     def end(self) -> None:

@@ -71,7 +71,8 @@ class Snapshot:
     `force_x` (N, world ENU), `torque_x` (N m, body FLU). health: as in `estimates.parquet`, or `WAITING`, `ON_GROUND` or
     `ESTIMATING_NOISE`.
     attitude: quaternion w, x, y, z from body FLU to world ENU; None without a new estimate. position: m, world ENU. events:
-    since the previous snapshot, oldest first. system: System and estimators, e.g. "multirotor by ekf".
+    since the previous snapshot, oldest first. system: System and estimators, e.g. "multirotor by ekf". vehicle: e.g. "system 3"
+    in a session with several vehicles, else "".
     """
 
     t: float
@@ -82,6 +83,7 @@ class Snapshot:
     events: tuple[Event, ...]
     link: LinkState
     system: str
+    vehicle: str = ""
 
 
 @runtime_checkable

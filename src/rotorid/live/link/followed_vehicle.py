@@ -31,7 +31,8 @@ class FollowedVehicle:
 
     system, component: its MAVLink ids, 0 before it is detected. description: e.g. "PX4 quadrotor, system 1". properties:
     from its messages. is_armed: from its latest heartbeat. losses: lost frames. duplicates: frames received twice. ignored:
-    why other systems are not followed, by system id. others: their descriptions. heartbeats: number of its heartbeats.
+    why other systems are not followed, by system id. others: their descriptions. other_multirotors: those of
+    them that are multirotors. heartbeats: number of its heartbeats.
     """
 
     def __init__(self, system_id: int | None = None, rotors: int = 4) -> None:
@@ -44,6 +45,7 @@ class FollowedVehicle:
         self.duplicates = 0
         self.ignored: dict[int, str] = {}
         self.others: dict[int, str] = {}
+        self.other_multirotors: set[int] = set()
         self.heartbeats = 0
         self.losses = Losses()
         self.restart()
@@ -120,6 +122,8 @@ class FollowedVehicle:
             else:
                 self.ignored.setdefault(frame.system, "another vehicle")
             self.others[frame.system] = description
+            if is_multirotor:
+                self.other_multirotors.add(frame.system)
 
     def _remember(self, content: bytes) -> None:
         self._known.add(content)

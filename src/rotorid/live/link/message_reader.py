@@ -58,7 +58,8 @@ class MessageReader:
         datagrams: whether each packet contains whole messages only.
 
     observers: called with the bytes and each frame of the vehicle. invalid_bytes: bytes that are not MAVLink. is_silent: if
-    no measurement arrives any more. counts: received messages of the vehicle by number.
+    no measurement arrives any more. counts: received messages of the vehicle by number. reports_other_vehicles: whether events
+    name the vehicles that are not followed.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class MessageReader:
         self._rate = MessageRate()
         self._boots = self._gaps = 0
         self._has_rotor_mismatch = self._has_started = self.is_silent = False
+        self.reports_other_vehicles = True
         self._reported_vehicles: set[int] = set()
         self._last_message = self._last_measurement = 0.0  # s since the first arrival
 
@@ -137,7 +139,7 @@ class MessageReader:
     def _report_other_vehicles(self) -> None:
         """Add an event for each vehicle that is not followed, once the followed one is known."""
         others = self.vehicle.others
-        if not self.vehicle.system or len(others) == len(self._reported_vehicles):
+        if not self.reports_other_vehicles or not self.vehicle.system or len(others) == len(self._reported_vehicles):
             return
         for system, description in others.items():
             if system not in self._reported_vehicles:

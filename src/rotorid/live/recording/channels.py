@@ -58,6 +58,7 @@ _PROPERTIES: Final[dict[str, dict[str, Any]]] = {
         "readings": {"type": "object", "additionalProperties": _READING},
         "attitude": {"type": "array", "items": _NUMBER},
         "position": {"type": "array", "items": _NUMBER},
+        "vehicle": _STRING,
     },
     "rotorid.Event": {
         "t": _NUMBER,
@@ -68,8 +69,9 @@ _PROPERTIES: Final[dict[str, dict[str, Any]]] = {
         "count": {"type": "integer"},
         "since": _NUMBER,
         "text": _STRING,
+        "vehicle": _STRING,
     },
-    "rotorid.Clock": {f.name: _NUMBER for f in dataclasses.fields(ClockState)} | {"t": _NUMBER},
+    "rotorid.Clock": {f.name: _NUMBER for f in dataclasses.fields(ClockState)} | {"t": _NUMBER, "vehicle": _STRING},
     "rotorid.Skipped": {"first": {"type": "integer"}, "count": {"type": "integer"}},
 }
 

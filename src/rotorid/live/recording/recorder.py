@@ -79,7 +79,7 @@ class Recorder:
         self._chunk_count = 0
         self._time_range = [1 << 63, 0]  # ns since 1970
         self._counts = dict.fromkeys(CHANNELS, 0)
-        self._clock: ClockState | None = None
+        self._clocks: dict[str, ClockState] = {}  # by vehicle
         try:
             self._file: IO[bytes] = open(path, "xb", buffering=0)  # noqa: SIM115
         except FileExistsError:
@@ -132,20 +132,22 @@ class Recorder:
             arrival: of the packet that it follows from, ns since 1970.
             snapshot: snapshot of the session.
         """
+        vehicle = {"vehicle": snapshot.vehicle} if snapshot.vehicle else {}
         for event in snapshot.events:
-            self.add_event(arrival, event)
+            self.add_event(arrival, event, snapshot.vehicle)
         clock = snapshot.link.clock
-        if clock is not None and clock is not self._clock:
-            self._clock = clock
-            self._add(
-                Topic.CLOCK, arrival, json.dumps({"t": snapshot.t} | dataclasses.asdict(clock)).encode()
-            )
+        if clock is not None and clock is not self._clocks.get(snapshot.vehicle):
+            self._clocks[snapshot.vehicle] = clock
+            content = {"t": snapshot.t} | dataclasses.asdict(clock) | vehicle
+            self._add(Topic.CLOCK, arrival, json.dumps(content).encode())
         if snapshot.readings:
-            self._add(Topic.ESTIMATES, arrival, json.dumps(estimates_content(snapshot)).encode())
+            content = estimates_content(snapshot) | vehicle
+            self._add(Topic.ESTIMATES, arrival, json.dumps(content).encode())
 
-    def add_event(self, arrival: int, event: Event) -> None:
-        """Add an event. arrival: ns since 1970."""
-        self._add(Topic.EVENTS, arrival, json.dumps(event_content(event)).encode())
+    def add_event(self, arrival: int, event: Event, vehicle: str = "") -> None:
+        """Add an event. arrival: ns since 1970. vehicle: of `Snapshot`."""
+        content = event_content(event) | ({"vehicle": vehicle} if vehicle else {})
+        self._add(Topic.EVENTS, arrival, json.dumps(content).encode())
 
     def add_skipped(self, arrival: int, first: int, count: int) -> None:
         """Add a range of skipped packets. arrival: of the last, ns since 1970. first: its number, from 0."""
