@@ -88,7 +88,7 @@ class ScriptedVehicle(Link):
         parameters: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__("scripted")
-        self._parameters = dict(parameters or {})
+        self._parameters, self._system = dict(parameters or {}), system
         self.autopilot, self.flights, self.until, self.origin = autopilot, flights, until, origin
         self.outages, self._limits, self._loss = outages, limits, loss
         self.now = 0.0
@@ -134,6 +134,8 @@ class ScriptedVehicle(Link):
         message: Any
         for message in self._parser.parse_buffer(bytearray(data)) or []:
             kind = message.get_type()
+            if getattr(message, "target_system", self._system) != self._system:
+                continue
             if kind == "COMMAND_LONG" and self._rng.random() >= self._loss:
                 name = common.mavlink_map[int(message.param1)].msgname
                 self.requests.append((self.now, name))
@@ -191,6 +193,10 @@ class ScriptedVehicle(Link):
         if isinstance(value, int):
             (value,), kind = struct.unpack("<f", struct.pack("<i", value)), 6
         return self._sender("PARAM_VALUE", name.encode(), value, kind, 900, 0)
+
+    def request(self, name: str, rate: float) -> None:
+        """Set the rate of a message, Hz."""
+        self._set_rate(name, rate)
 
     def push(self, t: float, data: bytes) -> None:
         """Add bytes that arrive at t, s."""

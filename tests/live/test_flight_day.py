@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 from pathlib import Path
 
 import jax
 import pytest
+from rich.console import Console
 
 from rotorid.errors import LinkError
 from rotorid.live.recording.recorder import Recorder
@@ -15,7 +17,10 @@ from rotorid.live.recording.recording import Recording
 from rotorid.live.recording.replay import open_recording
 from rotorid.live.runner import Runner
 from rotorid.live.session import Session
+from rotorid.live.settings import SessionSettings
 from rotorid.live.snapshot import Event, Snapshot
+from rotorid.live.team import Team
+from rotorid.live.terminal import team_table
 from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
@@ -30,7 +35,7 @@ class Day:
     """What a session says of a scripted day. times: session time at 0 s of the script is 0, so both agree."""
 
     def __init__(
-        self, airframe: Airframe, vehicle: ScriptedVehicle, path: Path, made: Session | None = None
+        self, airframe: Airframe, vehicle: ScriptedVehicle, path: Path, made: Session | Team | None = None
     ) -> None:
         self.vehicle, self.path = vehicle, path
         self.snapshots: list[Snapshot] = []
@@ -77,10 +82,11 @@ class Day:
         assert abs(mass.value - flight.mass) < 3.0 * mass.std
         assert abs(mass.value / flight.mass - 1.0) < 0.03
 
-    def assert_replayed(self, airframe: Airframe) -> None:
+    def assert_replayed(self, airframe: Airframe, made: Session | Team | None = None) -> None:
         """A replay of the recording gives the same estimates."""
         again = Recorder(self.path.with_suffix(".again"), "# made", {"estimator": "ekf", "datagrams": "yes"})
-        Runner(session(airframe), open_recording(Recording(self.path), 0.0), recorder=again).run()
+        replay = open_recording(Recording(self.path), 0.0)
+        Runner(made or session(airframe), replay, recorder=again).run()
         first, second = (list(Recording(r).estimates()) for r in (self.path, again.path))
         first, second = ([e for e in found if e["attitude"]] for found in (first, second))
         assert len(first) > 50
@@ -215,3 +221,35 @@ def test_messages_do_not_wait_for_the_compilation(airframe: Airframe, tmp_path: 
     assert 7.0 < found[0][0] < 9.5
     assert abs(found[-1][1].readings["mass"].value / simulated_flight.MASS - 1.0) < 0.03
     day.assert_replayed(airframe)
+
+
+def test_a_team_has_an_estimator_for_each_vehicle(airframe: Airframe, tmp_path: Path) -> None:
+    """Two vehicles on one link; each gives the estimates that it gives alone."""
+    other = ScriptedVehicle(PX4, [Flight(4.0, 10.0, mass=1.5)], 10.5, system=9)
+    for name in ("ACTUATOR_OUTPUT_STATUS", "HIGHRES_IMU", "LOCAL_POSITION_NED"):
+        other.request(name, RATE)
+    alone = []
+    while other.now < 10.0:
+        packet = other.receive(0.1)
+        alone += [] if packet is None else [packet]
+    vehicle = ScriptedVehicle(PX4, [Flight(3.0, 9.0)], 10.5)
+    for at, data in alone:
+        vehicle.push((at - simulated_flight.EPOCH) * 1e-9, data)
+
+    settings = SessionSettings(wrench=False)
+    day = Day(airframe, vehicle, tmp_path / "a.mcap", Team(airframe, settings))
+    last = {m.vehicle: m for m in day.snapshots if m.attitude is not None}
+    for name, mass in (("system 1", simulated_flight.MASS), ("system 9", 1.5)):
+        assert abs(last[name].readings["mass"].value / mass - 1.0) < 0.03
+    assert not day.events("other_vehicle")
+    assert {e.values["vehicle"] for e in day.events("vehicle_detected")} == {
+        "PX4 quadrotor, system 1",
+        "PX4 quadrotor, system 9",
+    }
+    made = session(airframe)
+    single = [m for at, data in alone for m in made.feed(at, data) if m.attitude is not None]
+    assert single[-1].readings == last["system 9"].readings
+    day.assert_replayed(airframe, Team(airframe, settings))
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(team_table(last))
+    assert "system 9" in console.export_text()

@@ -176,7 +176,9 @@ def live(
     if publish_parameter is not None and not publish:
         raise SettingError("--publish-parameter requires --publish")
     if every_vehicle and (publish or web is not None or system_id is not None):
-        raise SettingError("--all cannot be used with --publish, --web or --system-id, which are of one vehicle")
+        raise SettingError(
+            "--all cannot be used with --publish, --web or --system-id, which are of one vehicle"
+        )
     from rotorid.live.recording.replay import Replay
     from rotorid.live.terminal import LiveView, parameter_line, print_summary
     from rotorid.terminal.console import err, out, setup_jax, status
@@ -326,10 +328,11 @@ def _settings(
 
 
 def _publisher(
-    session: Session, link: Link, airframe: Airframe, publish: bool, parameter: str | None
+    session: Session | Team, link: Link, airframe: Airframe, publish: bool, parameter: str | None
 ) -> Publisher | None:
     if not publish:
         return None
+    session = session.members[0]  # the only one
     from rotorid.live.link.message_sender import MessageSender
     from rotorid.live.parameter.followed import parse_parameter
     from rotorid.live.publisher import Publisher

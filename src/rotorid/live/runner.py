@@ -49,9 +49,9 @@ _RESTORE_TIMEOUT: Final = 40.0  # s to restore a parameter
 class SessionResult:
     """Summary of a session.
 
-    last: last snapshot with an estimate, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). estimates, packets: their numbers. seconds: duration by this
-    computer's clock. latencies: from the arrival of a packet to the estimate that follows from it. parameter: what was written
-    to a parameter of the vehicle, None if none is.
+    last: last snapshot with an estimate, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). estimates,
+    packets: their numbers. seconds: duration by this computer's clock. latencies: from the arrival of a packet to the estimate
+    that follows from it. parameter: what was written to a parameter of the vehicle, None if none is.
     """
 
     last: Snapshot | None = None
@@ -322,9 +322,7 @@ class Runner:
     def _idle(self) -> None:
         now = self._clock()
         is_silent = now > self._last_packet + MAX_SILENCE and self.result.packets > 0
-        is_due = now > self._last_snapshot + (
-            _IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL
-        )
+        is_due = now > self._last_snapshot + (_IDLE_INTERVAL if self.publisher is None else _PUBLISH_INTERVAL)
         for member in self.session.members:
             if is_silent and not member.reader.is_silent:
                 member.reader.report_silence()

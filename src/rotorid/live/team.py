@@ -56,7 +56,8 @@ class Team:
 
     def end_preparation(self) -> bool:
         """Raise an error of the compilation. Returns whether a compilation has ended since the last call."""
-        return any([member.end_preparation() for member in self.members])
+        ended = [member.end_preparation() for member in self.members]
+        return any(ended)
 
     @property
     def is_ready(self) -> bool:
@@ -76,4 +77,5 @@ class Team:
 
     def do_deferred_work(self) -> bool:
         """Do work of any member that can wait. Returns whether anything was done."""
-        return any([member.do_deferred_work() for member in self.members])
+        done = [member.do_deferred_work() for member in self.members]
+        return any(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +46,8 @@ class LiveView:
 
         self._console, self._heading = console, heading
         self._snapshot: Snapshot | None = None
-        self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
+        self._vehicles: dict[str, Snapshot] = {}  # the latest by vehicle, where there are several
+        self._events: deque[tuple[str, Event]] = deque(maxlen=_MAX_EVENTS)
         self._live: Any = None
         if console.is_terminal:
             self._live = Live(
@@ -59,11 +61,13 @@ class LiveView:
     def show(self, snapshot: Snapshot) -> None:
         """Keep a snapshot for the next update."""
         self._snapshot = snapshot
+        if snapshot.vehicle:
+            self._vehicles[snapshot.vehicle] = snapshot
         if snapshot.events:
-            self._events.extend(snapshot.events)
+            self._events.extend((snapshot.vehicle, event) for event in snapshot.events)
             if self._live is None:
                 for event in snapshot.events:
-                    self._console.print(event_line(event), soft_wrap=True, markup=False)
+                    self._console.print(event_line(event, snapshot.vehicle), soft_wrap=True, markup=False)
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -79,6 +83,16 @@ class LiveView:
         if snapshot is None:
             text = f"{self._heading}: waiting for messages"
             return Group(Text(""), Padding(Text(text, style="dim"), (0, 2)))
+        lines = self._team_lines() if self._vehicles else self._vehicle_lines(snapshot)
+        lines += [
+            Text(event_line(e, vehicle), style=_STYLES[e.severity]) for vehicle, e in list(self._events)
+        ]
+        lines += [Text(""), Text("Press Ctrl-C to stop.", style="dim")]
+        return Group(*(Padding(line, (0, 2)) for line in lines), Text(""))
+
+    def _vehicle_lines(self, snapshot: Snapshot) -> list[Any]:
+        from rich.text import Text
+
         style = "green" if snapshot.health == "ok" else "yellow"
         duration = f"   {duration_text(snapshot.t)}   "
         lines: list[Any] = [
@@ -93,15 +107,38 @@ class LiveView:
             f"{link.rate:.0f} messages/s, {_lost(link)} lost, latency from message to estimate "
             f"{1e3 * link.latency:.1f} ms"
         )
-        lines += [Text(text, style="dim"), *_link_notes(link)]
-        lines += [Text(event_line(event), style=_STYLES[event.severity]) for event in list(self._events)]
-        lines += [Text(""), Text("Press Ctrl-C to stop.", style="dim")]
-        return Group(*(Padding(line, (0, 2)) for line in lines), Text(""))
+        return [*lines, Text(text, style="dim"), *_link_notes(link)]
+
+    def _team_lines(self) -> list[Any]:
+        from rich.text import Text
+
+        snapshots = dict(self._vehicles)
+        return [
+            Text(""),
+            Text.assemble((self._heading, "bold"), f"   {len(snapshots)} vehicles"),
+            Text(""),
+            team_table(snapshots),
+            Text(""),
+        ]
 
 
-def event_line(event: Event) -> str:
-    """An event with its time."""
-    return f"{event.t:8.1f} s  {event_text(event)}"
+def event_line(event: Event, vehicle: str = "") -> str:
+    """An event with its time, and its vehicle where there are several."""
+    return f"{event.t:8.1f} s  {f'{vehicle}: ' if vehicle else ''}{event_text(event)}"
+
+
+def team_table(snapshots: Mapping[str, Snapshot]) -> Any:
+    """A table of several vehicles, a row each, with the main quantity. snapshots: the latest by vehicle."""
+    table = empty_table()
+    for heading in ("vehicle", "state", "", "value ± std", "messages/s", "lost"):
+        table.add_column(heading, no_wrap=True)
+    for vehicle, snapshot in sorted(snapshots.items()):
+        name, reading = next(iter(snapshot.readings.items()), ("", None))
+        value = "" if reading is None else plus_minus(reading.value, reading.std, reading.unit)
+        link = snapshot.link
+        state = health_text(snapshot.health)
+        table.add_row(vehicle, state, title(name), value, f"{link.rate:.0f}", _lost(link))
+    return table
 
 
 def _lost(link: LinkState) -> str:
@@ -158,6 +195,9 @@ def print_summary(result: SessionResult, heading: str, recording: str, console: 
     from rich.text import Text
 
     snapshot = result.last
+    if snapshot is not None and snapshot.vehicle:
+        print_team_summary(result, heading, recording, console)
+        return
     lines: list[Any] = [Text(f"{heading}: no estimate; the vehicle did not fly long enough")]
     if snapshot is not None:
         link, latency = snapshot.link, result.latencies
@@ -171,6 +211,31 @@ def print_summary(result: SessionResult, heading: str, recording: str, console: 
             Text(counts, style="dim"),
             Text(times, style="dim"),
             *_link_notes(link),
+        ]
+    if recording:
+        lines += [Text(""), Text.assemble("Recording: ", (recording, "bold"))]
+    console.print()
+    for line in lines:
+        console.print(Padding(line, (0, 2)))
+
+
+def print_team_summary(result: SessionResult, heading: str, recording: str, console: Console) -> None:
+    """Print the final estimates of each vehicle. Arguments as of `print_summary`."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    lines: list[Any] = [Text(heading, style="bold")]
+    for vehicle, snapshot in sorted(result.last_of_vehicles.items()):
+        link = snapshot.link
+        counts = f"{link.received} messages; {_lost(link)} of them were lost"
+        heading_of_vehicle = f"{vehicle}, after {duration_text(snapshot.t)}"
+        table = readings_table(dict(snapshot.readings))
+        lines += [
+            Text(""),
+            Text(heading_of_vehicle, style="bold"),
+            Text(""),
+            table,
+            Text(counts, style="dim"),
         ]
     if recording:
         lines += [Text(""), Text.assemble("Recording: ", (recording, "bold"))]

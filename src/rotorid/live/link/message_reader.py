@@ -139,7 +139,11 @@ class MessageReader:
     def _report_other_vehicles(self) -> None:
         """Add an event for each vehicle that is not followed, once the followed one is known."""
         others = self.vehicle.others
-        if not self.reports_other_vehicles or not self.vehicle.system or len(others) == len(self._reported_vehicles):
+        if (
+            not self.reports_other_vehicles
+            or not self.vehicle.system
+            or len(others) == len(self._reported_vehicles)
+        ):
             return
         for system, description in others.items():
             if system not in self._reported_vehicles:

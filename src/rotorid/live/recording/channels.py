@@ -71,7 +71,8 @@ _PROPERTIES: Final[dict[str, dict[str, Any]]] = {
         "text": _STRING,
         "vehicle": _STRING,
     },
-    "rotorid.Clock": {f.name: _NUMBER for f in dataclasses.fields(ClockState)} | {"t": _NUMBER, "vehicle": _STRING},
+    "rotorid.Clock": {f.name: _NUMBER for f in dataclasses.fields(ClockState)}
+    | {"t": _NUMBER, "vehicle": _STRING},
     "rotorid.Skipped": {"first": {"type": "integer"}, "count": {"type": "integer"}},
 }
 
