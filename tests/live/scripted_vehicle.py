@@ -25,7 +25,7 @@ from tests.live.simulated_flight import DRAG, EPOCH, MASS, MAX_THRUST, Sender, _
 _G: Final = 9.81
 _HEIGHT, _RADIUS, _TURN = 3.0, 2.0, 1.2  # m, m, rad/s
 _LAG: Final = 0.05  # s, time constant of the rotors
-_H: Final = 1e-3  # s, of differences
+_H, _LEAD = 1e-3, 0.01  # s, of differences, and of the change of the thrust
 
 PX4, ARDUPILOT = 12, 3
 
@@ -96,6 +96,7 @@ class ScriptedVehicle(Link):
         self._rng, self._noise = random.Random(system), np.random.default_rng(system)
         self._sender, self._parser = Sender(system), common.MAVLink(None)
         self._boot = -20.0
+        self._state: tuple[float, dict[str, Any]] = (math.nan, {})
         self._restarts = list(restarts)
         self._rates: dict[str, float] = {}
         self._queue: list[tuple[float, int, str, bytes]] = []
@@ -214,47 +215,56 @@ class ScriptedVehicle(Link):
 
     def position(self, t: float) -> np.ndarray:
         """Position, m, NED: up, circles that begin and end smoothly, down."""
-        p = np.zeros(3)
-        for f in self.flights:
-            rise = _smooth((t - f.start) / 2.0) * _smooth((f.end - t) / 2.0)
-            share = _smooth((t - f.start - 2.0) / 2.0) * _smooth((f.end - 2.0 - t) / 2.0)
-            angle = _TURN * (t - f.start)
-            p += [
-                share * _RADIUS * (1.0 - math.cos(angle)),
-                share * _RADIUS * math.sin(angle),
-                -rise * _HEIGHT,
-            ]
-        return p
+        f = self.flight(t)
+        if f is None:
+            return np.zeros(3)
+        rise = _smooth((t - f.start) / 2.0) * _smooth((f.end - t) / 2.0)
+        share = _smooth((t - f.start - 2.0) / 2.0) * _smooth((f.end - 2.0 - t) / 2.0)
+        angle = _TURN * (t - f.start)
+        along, across = 1.0 - math.cos(angle), math.sin(angle)
+        return np.array([share * _RADIUS * along, share * _RADIUS * across, -rise * _HEIGHT])
 
     def flight(self, t: float) -> Flight | None:
         """The flight at t, s; None on the ground."""
         return next((f for f in self.flights if f.start <= t < f.end), None)
 
-    def force(self, t: float) -> np.ndarray:
-        """Thrust of the rotors, N, NED."""
-        flight = self.flight(t)
-        if flight is None:
-            return np.array([0.0, 0.0, -1.0])
+    def _motion(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Position, velocity, acceleration and thrust of the rotors (N) at t, s; NED."""
         before, now, after = (self.position(t + k * _H) for k in (-1, 0, 1))
         v, a = (after - before) / (2 * _H), (after - 2 * now + before) / _H**2
-        return flight.mass * (a - np.array([0.0, 0.0, _G])) + DRAG * v
+        flight = self.flight(t)
+        if flight is None:
+            return now, v, a, np.array([0.0, 0.0, -1.0])
+        return now, v, a, flight.mass * (a - np.array([0.0, 0.0, _G])) + DRAG * v
 
     def state(self, t: float) -> dict[str, Any]:
         """Motion and commands at t, s."""
-        before, now, after = (self.position(t + k * _H) for k in (-1, 0, 1))
-        v, a = (after - before) / (2 * _H), (after - 2 * now + before) / _H**2
-        q = _attitude(self.force(t))
-        rate = _rate(_attitude(self.force(t - _H)), q) / _H if self.flight(t - _H) is self.flight(t) else 0.0
-        thrust, later = (float(np.linalg.norm(self.force(x))) for x in (t, t + 0.01))
-        ahead = thrust + _LAG * (later - thrust) / 0.01 if self.flight(t) is self.flight(t + 0.01) else later
+        if self._state[0] != t:
+            self._state = t, self._compute_state(t)
+        return self._state[1]
+
+    def _compute_state(self, t: float) -> dict[str, Any]:
+        if self.flight(t) is None:
+            q, command, rate = np.array([1.0, 0.0, 0.0, 0.0]), 1.0 / MAX_THRUST, np.zeros(3)
+            p, v, a = np.zeros((3, 3))
+        else:
+            p, v, a, force = self._motion(t)
+            thrust = float(np.linalg.norm(force))
+            later = float(np.linalg.norm(self._motion(t + _LEAD)[3]))
+            q, command = _attitude(force), thrust / MAX_THRUST
+            rate = np.zeros(3)
+            if self.flight(t - _H) is not None:
+                rate = _rate(_attitude(self._motion(t - _H)[3]), q) / _H
+            if self.flight(t + _LEAD) is not None:
+                command += _LAG * (later - thrust) / _LEAD / MAX_THRUST
         noise = self._noise.normal(size=9)
         return {
-            "position": now,
+            "position": p,
             "velocity": v + 0.03 * noise[:3],
             "attitude": q,
             "rate": rate + 0.005 * noise[3:6],
             "felt": _turned(q, a - np.array([0.0, 0.0, _G])) + 0.1 * noise[6:],
-            "command": min(max(ahead / MAX_THRUST, 0.0), 1.0),
+            "command": min(max(command, 0.0), 1.0),
             "is_flying": self.flight(t) is not None,
         }
 

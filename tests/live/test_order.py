@@ -57,6 +57,39 @@ def test_a_stamp_far_ahead_is_believed_only_with_others() -> None:
     assert line.latest == pytest.approx(60.04)
 
 
+def test_a_reboot_during_an_interruption_is_found_by_the_two_clocks() -> None:
+    line, other = Timeline(), Timeline()
+    for k in range(1000):
+        line.add(5.0 + 0.01 * k, 0.01 * k)
+        other.add(5.0 + 0.01 * k, 0.01 * k)
+    for k in range(5):
+        line.add(35.0 + 0.01 * k, 30.0 + 0.01 * k)  # 20 s by both clocks
+        other.add(25.0 + 0.01 * k, 30.0 + 0.01 * k)  # 10 s by the vehicle's
+    assert (line.boots, len(line.gaps)) == (0, 1)
+    assert (other.boots, len(other.gaps)) == (1, 0)
+    assert other.latest == pytest.approx(30.0, abs=0.1)
+
+
+def test_stamps_that_wrap_around_tell_of_no_reboot_and_hide_none() -> None:
+    """After a reboot, those of SERVO_OUTPUT_RAW are taken near the old clock until the others are believed."""
+    line = Timeline()
+    for k in range(1000):
+        line.add(4000.0 + 0.01 * k, 0.01 * k)
+    for k in range(20):
+        assert line.add(4300.0, 12.0 + 0.02 * k, is_unambiguous=False) is None
+        line.add(6.0 + 0.02 * k, 12.0 + 0.02 * k)
+    assert line.boots == 1
+
+
+def test_two_messages_apart_are_enough_for_a_reboot() -> None:
+    line = Timeline()
+    for k in range(1000):
+        line.add(50.0 + 0.01 * k, 0.01 * k)
+    assert line.add(3.0, 15.0) is None
+    assert line.add(4.0, 16.0) is not None
+    assert line.boots == 1
+
+
 @pytest.mark.parametrize("overtaking", [0.0, 0.5])
 def test_losses_are_counted_however_frames_overtake_each_other(overtaking: float) -> None:
     rng, losses = random.Random(1), Losses()
