@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from rotorid.cache import cache_folder
 
@@ -17,6 +18,9 @@ os.environ.setdefault(
     "--xla_cpu_enable_concurrency_optimized_scheduler=false --xla_llvm_disable_expensive_passes=true",
 )
 os.environ.setdefault("CFLAGS", "-Og")
+# the workers have the cores, on which waiting threads of linear algebra would spin; NumPy may be loaded already
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
