@@ -22,6 +22,7 @@ body frame. Both are random walks that no output measures directly.
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -87,7 +88,7 @@ class LoggedBody(System):
         )
         return dataclasses.replace(self, parameters=parameters)
 
-    @property
+    @cached_property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = ()
         if self.has_pose:
@@ -103,7 +104,7 @@ class LoggedBody(System):
             blocks = (*blocks, ("unmodelled_force", Vector(3, "m/s^2", frame="body", noise=0.3, std=1.0)))
         return Space(blocks)
 
-    @property
+    @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         n = len(self.rotors)
         parts = (
@@ -114,7 +115,7 @@ class LoggedBody(System):
         rate = () if self.torques_observable else (("body_rate", Vector(3, "rad/s", frame="body")),)
         return Space((*thrusts, *parts, *rate))
 
-    @property
+    @cached_property
     def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = ()
         if self.has_pose:

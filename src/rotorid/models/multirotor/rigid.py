@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cached_property
 from typing import Literal
 
 import jax
@@ -85,7 +86,7 @@ class RigidMultirotor(System):
         """Whether the rotors' thrusts are states, which follow the commands."""
         return self.rotor_input == "rotor_command"
 
-    @property
+    @cached_property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = Space.of(
             attitude=Rotation(noise=0.003, std=0.3),
@@ -99,14 +100,14 @@ class RigidMultirotor(System):
         thrust = Vector(n, "N", initial=(hover,) * n, std=0.5 * hover, noise=0.02 * hover)
         return Space((*blocks, ("rotor_thrust", thrust)))
 
-    @property
+    @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         rotors = (self.rotor_input, Vector(len(self.rotors), _UNITS[self.rotor_input]))
         if self.lags and self.curve is not None and self.curve.voltage_exponent:
             return Space((rotors, ("battery_voltage", Scalar("V"))))
         return Space((rotors,))
 
-    @property
+    @cached_property
     def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return Space.of(
             attitude=Rotation(noise=0.01),

@@ -32,6 +32,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Literal
 
 import jax.numpy as jnp
@@ -94,7 +95,7 @@ class Multirotor(System):
     curve: ThrustCurve | None = None
     coefficient: float = 0.0
 
-    @property
+    @cached_property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         std = _UPDRAUGHT * self.weight
         return Space.of(
@@ -106,7 +107,7 @@ class Multirotor(System):
             updraught=Scalar("N", frame="world", std=std, noise=std * math.sqrt(2.0 / _UPDRAUGHT_TIME)),
         )
 
-    @property
+    @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         rate = ("body_rate", Vector(3, "rad/s", frame="body"))
         if self.thrust_input == "thrust":
@@ -120,7 +121,7 @@ class Multirotor(System):
             return Space((command, ("battery_voltage", Scalar("V")), rate))
         return Space((command, rate))
 
-    @property
+    @cached_property
     def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return Space.of(
             attitude=Rotation(noise=0.02),

@@ -25,6 +25,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping
+from functools import cached_property
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,7 +53,7 @@ class HeadingQuadrotor(System):
     def parameters(self) -> tuple[Parameter, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return (*self.vehicle.parameters, Parameter("rotor_momentum", 0.0, unit="N m s"))
 
-    @property
+    @cached_property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         angles = {name: Scalar("rad", std=0.3) for name in ANGLES}
         rates = {name: Scalar("rad/s") for name in RATES}
@@ -65,13 +66,13 @@ class HeadingQuadrotor(System):
         rotation_blocks = {n: b for pair in zip(angles.items(), rates.items(), strict=True) for n, b in pair}
         return Space.of(**rotation_blocks, **translation_blocks, **integrals)
 
-    @property
+    @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         weight = self.vehicle.parameter("mass").values[0] * GRAVITY
         torques = {name: Scalar("N m") for name in TORQUES}
         return Space.of(thrust=Scalar("N", initial=weight, std=0.3 * weight), **torques)
 
-    @property
+    @cached_property
     def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.states
 

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cached_property
 
 import jax.numpy as jnp
 import numpy as np
@@ -69,7 +70,7 @@ class Quadrotor(System):
     spins: tuple[float, ...]
     exact: bool = False
 
-    @property
+    @cached_property
     def states(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         blocks = {}
         for angle, rate in zip(ANGLES, RATES, strict=True):
@@ -80,12 +81,12 @@ class Quadrotor(System):
             blocks[f"velocity_{axis}"] = Scalar("m/s", std=3.0, noise=0.01, frame="world")
         return Space.of(**blocks)
 
-    @property
+    @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         n, hover = len(self.levers), hover_speed(self)
         return Space.of(rotor_speed=Vector(n, "rad/s", initial=(hover,) * n, std=0.3 * hover))
 
-    @property
+    @cached_property
     def outputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
         noise = {"rad": 0.01, "rad/s": 0.02, "m": 0.02, "m/s": 0.05}
         blocks = {name: Scalar(b.unit, frame=b.frame, noise=noise[b.unit]) for name, b in self.states.blocks}
