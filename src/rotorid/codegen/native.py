@@ -55,12 +55,15 @@ def build(
     units: Callable[[], Sequence[str]],
     defines: Mapping[str, int | str],
     flags: Sequence[str] = (),
+    *,
+    is_kernel: bool = False,
 ) -> ctypes.CDLL:
     """The shared library of C units, which may include the files of `FOLDER`; a library in the cache is loaded.
 
     Neighbouring units are compiled as one file, so no two may define the same name. key: identifies the content of the
-    units; the version of rotorid is added. flags: further compiler flags. $CFLAGS come last and override them. Raises
-    BuildError without a compiler, or if it fails.
+    units; the version of rotorid is added. flags: further compiler flags. $CFLAGS come after them and override them.
+    is_kernel: whether the units are short loops written by hand, which are optimised fully in any case. Raises BuildError
+    without a compiler, or if it fails.
     """
     command = compiler()
     if command is None:
@@ -69,6 +72,7 @@ def build(
         *_FLAGS,
         *flags,
         *shlex.split(os.environ.get("CFLAGS", "")),
+        *(["-O3"] if is_kernel else []),
         *(f"-D{name}={value}" for name, value in defines.items()),
     ]
     name = hashlib.sha256("\0".join([*command, *options, _machine(), _generator(), key]).encode()).hexdigest()

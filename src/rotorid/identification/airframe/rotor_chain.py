@@ -167,26 +167,26 @@ def step_thrusts(
     )
     value = np.empty((len(end), 2 * chain.rotors))
     slopes = np.empty((*value.shape, count))
+    pointers = [
+        ctypes.c_void_p(v.ctypes.data)
+        for v in (*of_commands, *of_steps, *commands_at, *by_end, value, slopes)
+    ]
     done = library.rotor_lag(
         *map(ctypes.c_int64, (len(t), chain.rotors, count, int(chain.has_speed_lag))),
         ctypes.c_double(LEAST_THRUST),
-        *map(_pointer, of_commands),
+        *pointers[: len(of_commands)],
         ctypes.c_int64(len(end)),
-        *map(_pointer, (*of_steps, *commands_at, *by_end, value, slopes)),
+        *pointers[len(of_commands) :],
     )
     if not done:
         raise MemoryError
     return value, slopes
 
 
-def _pointer(array: np.ndarray) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
-
-
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     try:
-        return build("rotor lag", lambda: [(FOLDER / "rotor_lag.c").read_text()], {}, ("-O3",))
+        return build("rotor lag", lambda: [(FOLDER / "rotor_lag.c").read_text()], {}, is_kernel=True)
     except BuildError:
         return None
 

@@ -126,7 +126,7 @@ def _pointer(v: np.ndarray | None) -> ctypes.c_void_p:
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     try:
-        return build("sensitivities", lambda: [(FOLDER / "sensitivities.c").read_text()], {}, ("-O3",))
+        return build("sensitivities", lambda: [(FOLDER / "sensitivities.c").read_text()], {}, is_kernel=True)
     except BuildError:
         return None
 
