@@ -230,11 +230,13 @@ def live(
 def _open(source: str, speed: float) -> tuple[Link, Recording | None]:
     """Open the link or file, and the recording if it is the file of a session."""
     from rotorid.live.link.link import is_address, open_link
+    from rotorid.live.link.reconnecting import ReconnectingLink
     from rotorid.live.recording.recording import Recording
     from rotorid.live.recording.replay import Replay, open_recording, tlog_packets
 
     if is_address(source):
-        return open_link(source), None
+        link = open_link(source)
+        return link if link.datagrams else ReconnectingLink(link), None
     path = Path(source)
     if not path.exists() and ":" in source:
         return open_link(source), None  # its error lists the valid addresses

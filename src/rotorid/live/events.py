@@ -24,6 +24,8 @@ EVENT_TYPES: Final = {
     "invalid_bytes": EventType("link", Severity.NOTE),
     "message_gap": EventType("link", Severity.WARNING),
     "messages_missing": EventType("link", Severity.WARNING),
+    "connection_lost": EventType("link", Severity.WARNING),
+    "connection_restored": EventType("link", Severity.NOTE),
     "messages_stopped": EventType("link", Severity.WARNING),
     "measurements_stopped": EventType("link", Severity.WARNING),
     "messages_resumed": EventType("link", Severity.NOTE),

@@ -24,6 +24,7 @@ from rotorid.live.link.link import Link
 from rotorid.live.link.message_reader import MAX_SILENCE
 from rotorid.live.link.message_requests import MessageRequests
 from rotorid.live.link.message_sender import MessageSender
+from rotorid.live.link.reconnecting import ReconnectingLink
 from rotorid.live.no_estimate import no_estimate_finding
 from rotorid.live.parameter.writer import WriteSummary
 from rotorid.live.publisher import Publisher
@@ -108,7 +109,7 @@ class Runner:
         self._requests: dict[int, MessageRequests] = {}  # by number of the member
         self._start = self._last_packet = self._last_snapshot = self._clock()
         self._restore_deadline: float | None = None
-        self._has_reported_wait = False
+        self._has_reported_wait = self._is_disconnected = False
         self._arrival = time.time_ns()
 
     def run(self) -> SessionResult:
@@ -147,6 +148,7 @@ class Runner:
             while not self._has_ended():
                 self._check_recording()
                 self._check_preparation()
+                self._report_connection()
                 self._report_senders()
                 self._request_messages()
                 self._receive(0.0)
@@ -183,6 +185,18 @@ class Runner:
                 self._show(self._first.idle())
         elif self.session.end_preparation():
             self._deferred.freeze()
+
+    def _report_connection(self) -> None:
+        """Report that the connection of a link was lost or restored."""
+        error = self.link.error if isinstance(self.link, ReconnectingLink) else ""
+        if bool(error) == self._is_disconnected:
+            return
+        self._is_disconnected = bool(error)
+        if error:
+            self._first.events.add_limited("connection_lost", error=error)
+        else:
+            self._first.events.add_limited("connection_restored")
+        self._show(self._first.idle())
 
     def _report_senders(self) -> None:
         """Report other addresses that use the number of the vehicle."""

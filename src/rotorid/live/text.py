@@ -187,6 +187,8 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "invalid_bytes": lambda _: "bytes that are not MAVLink were received and ignored",
     "message_gap": lambda v: f"no messages for {v['duration']:.1f} s",
     "messages_missing": _messages_missing,
+    "connection_lost": lambda v: f"{v['error']}; the link is opened again as soon as possible",
+    "connection_restored": lambda _: "the link is open again",
     "messages_stopped": lambda _: "no more messages are received",
     "measurements_stopped": lambda _: "the vehicle sends heartbeats, but no more measurements",
     "messages_resumed": lambda _: "messages are received again",

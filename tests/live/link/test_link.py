@@ -14,10 +14,12 @@ from pymavlink.dialects.v20 import common
 from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
 from rotorid.live.link.link import open_link
 from rotorid.live.link.message_sender import encode_frame
+from rotorid.live.link.reconnecting import ReconnectingLink
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.recording import Recording
 from rotorid.live.recording.replay import Replay, tlog_packets
 from rotorid.live.runner import Runner
+from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
 from tests.live.conftest import session
@@ -201,6 +203,36 @@ def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
         with pytest.raises(LinkError, match="closed the connection"):
             link.receive(1.0)
         link.close()
+
+
+def test_a_connection_that_the_vehicle_closes_is_opened_again(
+    airframe: Airframe, pieces: list[simulated_flight.Piece], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when ArduPilot's simulation restarts."""
+    monkeypatch.setattr("rotorid.live.link.reconnecting._INTERVAL", 0.02)
+    shown, made = Shown(), session(airframe)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        link = ReconnectingLink(open_link(f"tcp:127.0.0.1:{server.getsockname()[1]}"))
+        runner = Runner(made, link, [shown], wait=20.0)
+
+        def restart() -> None:
+            for data in (pieces[0][1], pieces[1][1]):
+                other, _ = server.accept()
+                other.sendall(data)
+                time.sleep(0.2)
+                other.close()
+            time.sleep(0.2)
+            runner.stop.set()
+
+        vehicle = threading.Thread(target=restart)
+        vehicle.start()
+        runner.run()
+        vehicle.join()
+        link.close()
+    codes = [e.code for m in shown.snapshots for e in m.events]
+    assert codes[:3] == ["vehicle_detected", "connection_lost", "connection_restored"]
+    texts = [event_text(e) for m in shown.snapshots for e in m.events if e.code == "connection_lost"]
+    assert texts[0] == "the vehicle closed the connection; the link is opened again as soon as possible"
 
 
 def test_a_full_disk_ends_the_session(

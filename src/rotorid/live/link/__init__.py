@@ -1,6 +1,7 @@
 """Links to a vehicle: bytes of a UDP, TCP or serial link to measurements on one clock, and messages to the vehicle.
 
 link.py               UDP, TCP and serial links by their address
+reconnecting.py       opens a TCP or serial link again after it was lost
 address_book.py       which address each sender uses; who else uses its number
 followed_vehicle.py   which frames belong to the followed vehicle; duplicates
 timeline.py           session time of messages that arrive out of order
