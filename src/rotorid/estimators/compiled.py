@@ -193,6 +193,12 @@ class CompiledStream:
         self._fill(sample)
         self._library.start(self._x_pointer, self._memory_pointer)
 
+    def checkpoint(self) -> Any:
+        return self._x.copy()
+
+    def return_to(self, checkpoint: Any) -> None:
+        self._x[...] = checkpoint
+
     def state(self) -> Any:
         return self._compiled.state.unpack(self._x[self._compiled.state_offset :].copy())
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -248,6 +249,16 @@ class Stream:
         """Forget all samples, for a new flight; the compiled step is kept."""
         self._started = False
 
+    def checkpoint(self) -> Any:
+        """The present state in an opaque form, for `return_to`; at least one sample was fed."""
+        assert self._program is not None
+        return self._program.checkpoint()
+
+    def return_to(self, checkpoint: Any) -> None:
+        """Forget the samples after a checkpoint of this stream."""
+        assert self._program is not None
+        self._program.return_to(checkpoint)
+
     def step(self, sample: Samples) -> Estimate:
         """Estimate after one more sample."""
         if self._program is None:
@@ -311,6 +322,12 @@ class _JaxStream:
     def start(self, sample: Samples) -> None:
         numbers, excluded = self._state.pack(self._init(jax.tree.map(jnp.asarray, sample)))
         self._carry = jnp.concatenate([numbers, jnp.zeros(self._estimate.size, numbers.dtype)]), excluded
+
+    def checkpoint(self) -> Any:
+        return self._carry
+
+    def return_to(self, checkpoint: Any) -> None:
+        self._carry = checkpoint
 
     def state(self) -> State:
         flat, excluded = self._carry
