@@ -10,6 +10,7 @@ measurement_noise.py  noise of the measurements of a flight, at least the assume
 samples.py            `Samples`: inputs and measurements on one time grid
 sampling.py           resampling of a flight to common rows of time
 series.py             functions of time series, their noise, and the agreement of two series
+phases/               phases of a flight: ground, take-off, flight, landing, contact, crash
 inspection/           checks of a log and identifiability of its parameters
 """
 

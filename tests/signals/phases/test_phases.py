@@ -1,0 +1,150 @@
+"""Phases of made flights with known contacts, and of recorded ones looked at by eye."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rotorid.logs.read import read
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.from_log.make import airframe_from_log
+from rotorid.signals.phases.detector import PhaseDetector
+from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
+from rotorid.signals.phases.phase import Phase, PhaseChange, PhaseRow
+from rotorid.workflows.track.phases.vehicle import vehicle_phases
+from tests.signals.phases.vertical import STEP, fly
+
+MADE = {
+    "soft": {},
+    "hard": {"descent": 1.0, "drift": -2.0},
+    "noisy": {"noise": 1.0, "nominal": 1.25, "drift": 2.0},
+    "bounce": {"restitution": 0.4, "descent": 0.8, "nominal": 0.8},
+    "a load is dropped": {"payload": -0.3},
+    "a little is dropped": {"payload": -0.1, "noise": 0.05},
+    "a load is taken up": {"payload": 0.3, "noise": 0.5},
+    "no velocity": {"has_velocity": False},
+}
+
+
+def changes_of(rows: list[PhaseRow], ground_effect: float = 0.3) -> list[PhaseChange]:
+    detector = PhaseDetector(ground_effect)
+    return [change for change in map(detector.update, rows) if change is not None]
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_take_off_and_touch_down_are_detected_within_half_a_second(made: dict) -> None:
+    flight = fly(3, **made)
+    changes = changes_of(flight.rows)
+    assert [c.phase for c in changes[:2]] == [Phase.TAKE_OFF, Phase.FLIGHT]
+    assert flight.lift_off < changes[0].detected < flight.lift_off + 0.5
+    contact = next(c for c in changes if c.phase in (Phase.CONTACT, Phase.GROUND))
+    assert flight.touch_down - 0.05 < contact.start < flight.touch_down + 0.5
+    assert contact.start <= contact.detected < flight.touch_down + 0.5
+    assert changes[-1].phase is Phase.GROUND
+    assert changes[-1].detected < flight.last_touch_down + 3.0
+
+
+def test_a_vehicle_that_takes_off_again_after_a_contact() -> None:
+    flight = fly(5, descent=0.8)
+    cut = round((flight.touch_down + 0.2) / STEP)
+    again = fly(6)
+    first = round(again.lift_off / STEP)
+    shift = flight.rows[cut].t - again.rows[first].t
+    rows = flight.rows[:cut] + [row._replace(t=row.t + shift) for row in again.rows[first:]]
+    phases = [change.phase for change in changes_of(rows)]
+    assert phases[-1] is Phase.GROUND
+    assert phases.count(Phase.CONTACT) == 2
+    assert phases[phases.index(Phase.CONTACT) + 1] in (Phase.TAKE_OFF, Phase.FLIGHT)
+
+
+def hover(t: float, **more) -> PhaseRow:
+    row = PhaseRow(t, (0.25,) * 4, (0.0, 0.0, 9.81), 0.01, 3.0, 0.0, 0.0, True)
+    return row._replace(**more)
+
+
+def after_hover(*, seconds: float = 3.0, **more) -> list[PhaseRow]:
+    """3 s of hover, which is where the rows begin, and then other rows."""
+    rows = [hover(STEP * k) for k in range(150)]
+    return [*rows, *(hover(3.0 + STEP * k, **more) for k in range(round(seconds / STEP)))]
+
+
+@pytest.mark.parametrize(
+    ("rows", "within"),
+    [
+        (after_hover(thrusts=(0.1,) * 4, specific_force=(0.0, 9.5, 2.0)), 1.0),
+        (after_hover(thrusts=(0.5, 0.0, 0.3, 0.05)), 1.0),
+        (
+            after_hover(seconds=1.0, thrusts=(0.0,) * 4, specific_force=(0.1, 0.0, 1.0), body_rate=4.0)
+            + [hover(4.0 + STEP * k, thrusts=(0.0,) * 4, specific_force=(20.0, 9.0, 40.0)) for k in range(5)],
+            1.2,
+        ),
+    ],
+    ids=["on its side", "out of balance", "fall"],
+)
+def test_a_crash_ends_the_flight(rows: list[PhaseRow], within: float) -> None:
+    changes = changes_of(rows)
+    assert [c.phase for c in changes if c.phase is not Phase.CONTACT] == [Phase.FLIGHT, Phase.CRASH]
+    assert changes[-1].detected < 3.0 + within
+
+
+def test_idle_rotors_in_a_fall_or_a_flip_are_no_landing() -> None:
+    fall = after_hover(thrusts=(0.02,) * 4, specific_force=(0.0, 0.0, 0.5), body_rate=6.0, airborne=False)
+    assert [c.phase for c in changes_of(fall)] == [Phase.FLIGHT]
+
+
+def test_the_autopilot_may_disagree() -> None:
+    def row(k: int, airborne: bool, height: float) -> PhaseRow:
+        return PhaseRow(STEP * k, (1.0,), height=height, airborne=airborne)
+
+    assert not changes_of([row(k, False, 3.0) for k in range(200)])
+    assert changes_of([row(k, True, math.nan) for k in range(50)])[0].phase is Phase.FLIGHT
+
+
+def test_heights_alone() -> None:
+    def height(t: float) -> float:
+        return 0.0 if t < 2.0 else min(t - 2.0, 2.0) if t < 7.0 else max(2.0 - 2.0 * (t - 7.0), 0.0)
+
+    rows = [PhaseRow(STEP * k, (0.1 if k < 50 else 1.0,), height=height(STEP * k)) for k in range(500)]
+    changes = changes_of(rows)
+    assert [c.phase for c in changes] == [Phase.TAKE_OFF, Phase.FLIGHT, Phase.LANDING, Phase.GROUND]
+    assert [c.detected for c in changes] == pytest.approx([2.2, 2.42, 7.95, 8.0], abs=0.1)
+
+
+def test_a_low_hover_is_free_flight_and_a_landing_is_not() -> None:
+    names = [
+        Phase.GROUND,
+        Phase.TAKE_OFF,
+        Phase.FLIGHT,
+        Phase.LANDING,
+        Phase.FLIGHT,
+        Phase.LANDING,
+        Phase.CONTACT,
+    ]
+    phases = [PhaseInterval(phase, 10.0 * k, 10.0 * (k + 1)) for k, phase in enumerate(names)]
+    assert free_flight_intervals([(5.0, 58.0)], phases) == [(20.0, 50.0)]
+    assert free_flight_intervals([(5.0, 58.0)], ()) == [(5.0, 58.0)]
+
+
+RECORDED = {
+    "px4_sih/default_logging.ulg": ("px4-sih-quad", 0.0, 2.9, 68.4),
+    "ardupilot_sitl/mission.BIN": ("", 2.6, 3.2, 194.05),
+    "px4_samples/sample_px4_events.ulg": ("", 1.5, 18.75, 26.2),
+    "ardupilot_propeller/cut20_line_1.BIN": ("", 1.5, 45.0, 91.95),
+}
+"""Airframe, or mass where it is made of the log; lift-off and touch-down by specific force and thrust, s."""
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_flights(flights: Path, name: str) -> None:
+    shipped, mass, lift_off, touch_down = RECORDED[name]
+    flight = read(flights / name)
+    airframe = load_airframe(shipped) if shipped else airframe_from_log(flight, (mass, 0.1 * mass), 0.6)
+    phases = vehicle_phases(flight, airframe)
+    assert all(a.end == b.start for a, b in pairwise(phases))
+    starts = {phase: [p.start for p in phases if p.phase is phase] for phase in Phase}
+    assert starts[Phase.TAKE_OFF] == pytest.approx([lift_off], abs=0.5)
+    assert starts[Phase.CONTACT] == pytest.approx([touch_down], abs=0.5)
+    assert bool(starts[Phase.CRASH]) == ("mission" in name)
