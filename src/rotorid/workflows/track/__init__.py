@@ -5,6 +5,7 @@ track.py        the prepared flight, and the estimates as a `Track`
 motion.py       thrust, speed and path of the vehicle, for the report
 plausibility.py whether airframe and log can be of one vehicle
 model_errors.py errors of the model that a flight shows, and the bands that contain them
+phases/          phases of the flight, and the mass at take-off and landing
 prediction.py   how much of the motion the model explains
 changes.py      changes and jumps of the main quantity
 innovations.py  consistency of the innovations, and its figures

@@ -19,10 +19,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rotorid.estimators.base import Health
 from rotorid.workflows.track.track import Track
@@ -211,38 +212,84 @@ def find_jumps(track: Track) -> tuple[Jump, ...] | None:
     """
     if track.detected_changes is None:
         return None
-    values = _ValuesAround(track)
-    times = [time for time in sorted(track.detected_changes) if values.is_inside(time)]
+    return confirmed_jumps(main_values(track), track.detected_changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackedValues:
+    """Values of one quantity over time, that can be used to measure its changes.
+
+    t: s, increasing. value, std: in its unit, finite. common: the part of std that scales all values together, relative to the
+    value.
+    """
+
+    t: Float[np.ndarray, " n"]
+    value: Float[np.ndarray, " n"]
+    std: Float[np.ndarray, " n"]
+    common: float
+    stretch: Int[np.ndarray, " n"]
+
+    @property
+    def change_std(self) -> Float[np.ndarray, " n"]:
+        """The part of std that values at two times do not share."""
+        return np.sqrt(np.maximum(self.std**2 - (self.common * self.value) ** 2, 0.0))
+
+    def between(self, start: float, end: float) -> TrackedValues:
+        """The values from start to end, s."""
+        rows = (self.t >= start) & (self.t <= end)
+        return TrackedValues(self.t[rows], self.value[rows], self.std[rows], self.common, self.stretch[rows])
+
+
+def usable_values(
+    t: Float[np.ndarray, " n"],
+    value: Float[np.ndarray, " n"],
+    std: Float[np.ndarray, " n"],
+    common: float,
+    informed: Bool[np.ndarray, " n"],
+    health: Int[np.ndarray, " n"],
+) -> TrackedValues:
+    """The rows of a quantity that are informed, finite and not those of a restart. Arguments as of `TrackedValues`; health: a
+    `Health` a row."""
+    rows = informed & np.isfinite(value) & np.isfinite(std) & ~np.isin(health, _RESTARTING)
+    stretch = np.cumsum(np.diff(t, prepend=t[:1]) > _GAP)
+    return TrackedValues(t[rows], value[rows], std[rows], common, stretch[rows])
+
+
+def main_values(track: Track) -> TrackedValues:
+    """The usable values of a track's main quantity."""
+    q = track.quantities[track.main_quantity]
+    return usable_values(track.t, q.value, q.std, q.common_relative_std, q.informed, track.health)
+
+
+def confirmed_jumps(values: TrackedValues, candidates: Sequence[float]) -> tuple[Jump, ...]:
+    """The jumps at some of these times, s, that the values confirm."""
+    around = _ValuesAround(values)
+    times = [time for time in sorted(candidates) if around.is_inside(time)]
     cache: dict[tuple[float, ...], tuple[Jump, float] | None] = {}
     while times:
-        candidates = []
+        jumps = []
         for time in times:
             other_times = tuple(o for o in times if o != time and -_BEFORE < o - time < _AFTER)
             if (time, *other_times) not in cache:
-                cache[time, *other_times] = values.clearest(time, other_times)
-            candidates.append(cache[time, *other_times])
-        clarity = [0.0 if candidate is None else candidate[1] for candidate in candidates]
+                cache[time, *other_times] = around.clearest(time, other_times)
+            jumps.append(cache[time, *other_times])
+        clarity = [0.0 if jump is None else jump[1] for jump in jumps]
         for i in range(1, len(times)):
             if times[i] - times[i - 1] <= _NEAR:
                 clarity[i if clarity[i] <= clarity[i - 1] else i - 1] = 0.0
         least_clear = len(times) - 1 - int(np.argmin(clarity[::-1]))
         if clarity[least_clear] >= SIGNIFICANT_JUMP:
-            return tuple(candidate[0] for candidate in candidates if candidate is not None)
+            return tuple(jump[0] for jump in jumps if jump is not None)
         del times[least_clear]
     return ()
 
 
 class _ValuesAround:
-    """The rows of a track's main quantity that are used to measure jumps."""
+    """The values around a time."""
 
-    def __init__(self, track: Track) -> None:
-        quantity = track.quantities[track.main_quantity]
-        rows = quantity.informed & np.isfinite(quantity.value) & np.isfinite(quantity.std)
-        rows &= ~np.isin(track.health, _RESTARTING)
-        stretch = np.cumsum(np.diff(track.t, prepend=track.t[:1]) > _GAP)
-        self.t, self.stretch = track.t[rows], stretch[rows]
-        self.value, self.std = quantity.value[rows], quantity.std[rows]
-        self.common = quantity.common_relative_std
+    def __init__(self, values: TrackedValues) -> None:
+        self.t, self.value, self.std = values.t, values.value, values.std
+        self.common, self.stretch = values.common, values.stretch
 
     def _window(self, time: float, before: float, after: float) -> slice:
         """Rows around a time, up to the next gaps."""

@@ -24,6 +24,7 @@ from rotorid.report.charts import (
     space_layout,
 )
 from rotorid.results.text import decimals, estimator_label, label, plus_minus, unit_text, value_text
+from rotorid.signals.phases.phase import Phase
 from rotorid.workflows.track.changes import Jump, settled_rows
 from rotorid.workflows.track.motion import Curve, Motion
 from rotorid.workflows.track.summary import QuantitySummary
@@ -41,6 +42,12 @@ _SETTLING: Final = 2.0  # s that do not determine the range of values
 STRIP: Final = 16  # px of an estimator's health
 _CLEARLY: Final = 0.9  # share of the absolute standard deviation
 _LABEL: Final = 0.08  # of the width of the figure
+_PHASE_COLOURS: Final = {
+    Phase.TAKE_OFF: "@no-information:0.25",
+    Phase.LANDING: "@no-information:0.25",
+    Phase.CONTACT: "@recovering:0.3",
+    Phase.CRASH: "@diverged:0.3",
+}
 _HEALTH_COLOURS: Final = {
     Health.NO_INFORMATION: "@no-information",
     Health.OUTLIER: "@outlier",
@@ -81,9 +88,10 @@ def main_figure(tracks: Sequence[Track], jumps: Sequence[Jump] = ()) -> Figure:
         ticktext=[estimator_label(t.estimator) for t in tracks],
         fixedrange=True,
     )
-    figure["xaxis"] |= {"anchor": "y2", "range": time_range(tracks)}
-    figure["shapes"] = gap_shapes(tracks) + [_jump_line(j) for j in jumps]
-    figure["annotations"] = _jump_labels(jumps, unit, time_range(tracks))
+    span = _flight_range(tracks)
+    figure["xaxis"] |= {"anchor": "y2", "range": span}
+    figure["shapes"] = gap_shapes(tracks) + phase_shapes(tracks[0]) + [_jump_line(j) for j in jumps]
+    figure["annotations"] = _jump_labels(jumps, unit, span) + _phase_labels(tracks[0], span)
     return Figure(tuple(traces), figure, height=height)
 
 
@@ -329,6 +337,49 @@ def gap_shapes(tracks: Sequence[Track]) -> list[dict]:
     t = tracks[0].t
     parts = segments(t)
     return [shaded_interval(float(t[a.stop - 1]), float(t[b.start])) for a, b in itertools.pairwise(parts)]
+
+
+def _flight_range(tracks: Sequence[Track]) -> list[float]:
+    """The time of the rows, with take-off and landing around it, s."""
+    start, end = time_range(tracks)
+    shown = [p for p in tracks[0].phases if p.phase in _PHASE_COLOURS]
+    longest = 0.03 * (end - start)
+    before = [p.start for p in shown if start - longest < p.start < start]
+    after = [min(p.end, p.start + longest) for p in shown if end - longest < p.start < end + longest]
+    return [round(min([start, *before]), 3), round(max([end, *after]), 3)]
+
+
+def phase_shapes(track: Track) -> list[dict]:
+    """Intervals of the phases other than free flight and ground, in the colour of each."""
+    return [
+        shaded_interval(p.start, p.end, fillcolor=_PHASE_COLOURS[p.phase])
+        for p in track.phases
+        if p.phase in _PHASE_COLOURS
+    ]
+
+
+def _phase_labels(track: Track, span: Sequence[float]) -> list[dict]:
+    """The name of each of these phases at the bottom of the figure; labels that would overlap are left out."""
+    room, end, labels = 0.6 * _LABEL * (span[1] - span[0]), -np.inf, []
+    for p in track.phases:
+        if p.phase not in _PHASE_COLOURS or not max(end, span[0]) <= p.start < span[1]:
+            continue
+        end = p.start + room
+        is_last = p.start > span[1] - room
+        labels.append(
+            {
+                "xref": "x",
+                "x": round(p.start, 3),
+                "xanchor": "right" if is_last else "left",
+                "yref": "y domain",
+                "y": 0,
+                "yanchor": "bottom",
+                "text": label(p.phase.value),
+                "showarrow": False,
+                "font": {"size": 11, "color": "@ink:0.75"},
+            }
+        )
+    return labels
 
 
 def value_range(tracks: Sequence[Track], name: str) -> list[float] | None:

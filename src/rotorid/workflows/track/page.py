@@ -148,7 +148,8 @@ def _explained_card(estimator_summary: EstimatorSummary) -> str:
 def _main(page: Page, tracks: Sequence[Track], lead: Track, summary: Summary) -> None:
     page.section(
         f"{title(lead.main_quantity)} over time",
-        f"Coloured: the 95 % band{_band_owner(tracks)}{_band_kinds(lead)}. Grey: not in the air, or inputs missing. Below: the "
+        f"Coloured: the 95 % band{_band_owner(tracks)}{_band_kinds(lead)}. Grey: not in the air, or inputs missing; "
+        "take-off, landing, contact and crash have their names. Below: the "
         "health of each estimator, a thin line while it is healthy. Drag to zoom all time axes, double-click to reset.",
     )
     detecting = [e for e in summary.estimators.values() if e.jumps is not None]

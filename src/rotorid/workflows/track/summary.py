@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -18,7 +19,11 @@ from rotorid.models.registry import SystemName
 from rotorid.results.files import Input, to_json
 from rotorid.results.metrics import consistency, coverage, rmspe
 from rotorid.results.text import Verdict, to_verdict
+from rotorid.signals.phases.of_log import PhaseInterval
+from rotorid.signals.phases.phase import Phase
 from rotorid.workflows.track.changes import Change, Jump, find_jumps, measure_change, settled_rows
+from rotorid.workflows.track.phases.course import courses_of
+from rotorid.workflows.track.phases.text import course_values
 from rotorid.workflows.track.prediction import ExplainedShare
 from rotorid.workflows.track.text import to_text
 from rotorid.workflows.track.track import Quantity, Track, covered_share
@@ -81,9 +86,9 @@ class EstimatorSummary:
     """The results of one estimator. start, end, settled_from: s from the start of the flight.
 
     consistency: mean NIS per dimension, 1 for a consistent filter. health: share of the rows by name. healthy: share of OK.
-    explained: by output (see `prediction`).
-    jumps: of the main quantity (see `find_jumps`), None for an estimator without change detection. unconfirmed_changes: how
-    many more it detected that its track does not confirm.
+    explained: by output (see `prediction`). jumps: of the main quantity (see `find_jumps`), None for an estimator without
+    change detection. unconfirmed_changes: how many more it detected that its track does not confirm. courses: of the main
+    quantity, one a flight; empty where the phases of the flight are not known.
     """
 
     rows: int
@@ -97,12 +102,13 @@ class EstimatorSummary:
     explained: Mapping[str, ExplainedShare]
     jumps: tuple[Jump, ...] | None = None
     unconfirmed_changes: int = 0
+    courses: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class LogSummary:
     """The log of a result. time_origin: the log's own clock at t = 0, s. duration: s. airborne: share of the log that was
-    used."""
+    used. phases: name, start and end (s) of each phase of the flight, empty where they are not known."""
 
     format: str
     vehicle: str
@@ -110,12 +116,19 @@ class LogSummary:
     duration: float
     airborne: float
     notes: tuple[str, ...]
+    phases: tuple[Mapping[str, Any], ...] = ()
 
 
-def summarise_log(flight: Flight, airborne: float) -> LogSummary:
+def summarise_log(flight: Flight, airborne: float, phases: Sequence[PhaseInterval] = ()) -> LogSummary:
     """Summarise the log of a flight. airborne: share of the log that was used."""
     return LogSummary(
-        flight.format, flight.vehicle, flight.time_origin, flight.duration, airborne, flight.notes
+        flight.format,
+        flight.vehicle,
+        flight.time_origin,
+        flight.duration,
+        airborne,
+        flight.notes,
+        tuple({"phase": p.phase.value, "start": p.start, "end": p.end} for p in phases),
     )
 
 
@@ -152,7 +165,9 @@ def summarise(
         settings=settings,
         inputs=tuple(inputs),
         versions={name: version(name) for name in ("rotorid", "jax")},
-        log=summarise_log(flight, covered_share(tracks[0], flight) if tracks else 0.0),
+        log=summarise_log(
+            flight, covered_share(tracks[0], flight) if tracks else 0.0, tracks[0].phases if tracks else ()
+        ),
         estimators={t.estimator: _summarise_track(t) for t in tracks},
     )
 
@@ -171,6 +186,7 @@ def _summarise_track(track: Track) -> EstimatorSummary:
         explained=track.explained,
         jumps=jumps,
         unconfirmed_changes=len(track.detected_changes or ()) - len(jumps or ()),
+        courses=tuple(course_values(course) for course in courses_of(track)),
     )
 
 
@@ -240,6 +256,8 @@ def track_verdict(
         headline,
         *warnings,
         *jumps,
+        *_course_findings(lead),
+        *phase_findings(lead.phases),
         *_truth_findings(usable, name),
         *_drag_findings(lead, speed),
     ]
@@ -282,6 +300,32 @@ def _change_findings(name: str, unit: str, changed: Change, jumps: tuple[Jump, .
     if jumps is None and abs(changed.step) > 0.3 * (changed.highest - changed.lowest):
         about |= {"step": changed.step, "step_time": changed.step_time}
     return [Finding("varied", Severity.OK, about), *others]
+
+
+def _course_findings(lead: Track) -> list[Finding]:
+    """The main quantity at take-off and landing of each flight with its changes."""
+    name, courses = lead.main_quantity, courses_of(lead)
+    about = {"quantity": name, "unit": lead.quantities[name].unit, "flights": len(courses)}
+    return [
+        Finding("course", Severity.NOTE, about | {"flight": k, **course_values(course)})
+        for k, course in enumerate(courses, 1)
+    ]
+
+
+def phase_findings(phases: Sequence[PhaseInterval]) -> list[Finding]:
+    """Contacts that are followed by flight, and crashes."""
+    findings = []
+    contacts = [
+        p.start
+        for p, following in itertools.pairwise(phases)
+        if p.phase is Phase.CONTACT and following.phase.is_airborne
+    ]
+    if contacts:
+        findings.append(Finding("contacts", Severity.NOTE, {"times": contacts}))
+    crashes = [p.start for p in phases if p.phase is Phase.CRASH]
+    if crashes:
+        findings.append(Finding("crash", Severity.WARNING, {"time": crashes[0]}))
+    return findings
 
 
 def _troubled_share(track: Track) -> float:

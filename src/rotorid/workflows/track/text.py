@@ -17,9 +17,11 @@ from rotorid.results.text import (
     plus_minus,
     share_text,
     std_text,
+    title,
     unit_text,
     value_text,
 )
+from rotorid.workflows.track.phases.text import course_text
 
 Values = Mapping[str, Any]
 
@@ -204,6 +206,21 @@ def _jumps(v: Values) -> str:
     return f"The {name} jumped {len(jumps)} times; the largest jump was {texts[largest]}."
 
 
+def _course(v: Values) -> str:
+    flight = f" (flight {v['flight']} of {v['flights']})" if v["flights"] > 1 else ""
+    return f"{title(v['quantity'])}{flight}: {course_text(v, v['unit'])}."
+
+
+def _contacts(v: Values) -> str:
+    times = [f"{time:.1f} s" for time in v["times"][:_MOST_JUMPS]]
+    more = f" and {len(v['times']) - _MOST_JUMPS} more times" if len(v["times"]) > _MOST_JUMPS else ""
+    return f"The vehicle touched the ground or an object in flight at {join_words(times)}{more}; these times are left out."
+
+
+def _crash(v: Values) -> str:
+    return f"The vehicle lies or tumbles on the ground from {v['time']:.1f} s on; the log after that is not used."
+
+
 def _model_mismatch(v: Values) -> str:
     return (
         f"Do not rely on this estimate: for {percent(v['share'])} of the time the measurements disagreed with the model "
@@ -270,6 +287,9 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "stepped": _stepped,
     "varied": _varied,
     "jumps": _jumps,
+    "course": _course,
+    "contacts": _contacts,
+    "crash": _crash,
     "model_mismatch": _model_mismatch,
     "large_innovations": _large_innovations,
     "estimator_diverged": _estimator_diverged,

@@ -36,10 +36,12 @@ from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.measurement_noise import measured_noise
+from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 from rotorid.signals.series import Intervals, fill_rows
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
+from rotorid.workflows.track.phases.vehicle import vehicle_phases
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.prediction import ExplainedShare, explained_shares
 
@@ -86,7 +88,7 @@ class Track(AbstractDisplay):
     a row. innovations: by output. nis: normalised innovation squared of nis_dof dimensions. truth: of quantities, where known.
     detected_changes: times, s, at which the estimator detected a change of its parameters, None for an estimator without change
     detection; `changes.find_jumps` tells which of them the track confirms. explained: by output, see `prediction`; empty where
-    it was not computed.
+    it was not computed. phases: of the flight, empty where they are not known (see `signals.phases`).
     """
 
     estimator: str
@@ -100,6 +102,7 @@ class Track(AbstractDisplay):
     truth: Mapping[str, Float[np.ndarray, " n"]]
     detected_changes: tuple[float, ...] | None = None
     explained: Mapping[str, ExplainedShare] = dataclasses.field(default_factory=dict)
+    phases: tuple[PhaseInterval, ...] = ()
 
     @property
     def main_quantity(self) -> str:
@@ -156,7 +159,8 @@ class PreparedFlight:
     `measured_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
     values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the
     specific force in the world frame; it is in the body frame here. faults: rotors that lose thrust, whose loss the commands
-    and the thrust of the flight contain.
+    and the thrust of the flight contain. phases: of the
+    flight, empty where they are not known.
     """
 
     flight: Flight
@@ -167,6 +171,7 @@ class PreparedFlight:
     truth: Mapping[str, Float[np.ndarray, " n"]]
     has_turned_force: bool = False
     faults: FlightFaults = dataclasses.field(default_factory=FlightFaults)
+    phases: tuple[PhaseInterval, ...] = ()
 
     @property
     def t(self) -> Float[np.ndarray, " n"]:
@@ -219,7 +224,9 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     flight = faults.corrected(flight, airframe)
     if "thrust" in system.inputs:
         flight = with_commanded_thrust(flight, airframe)
-    samples = sample(flight, system.inputs, system.outputs, spans=faults.within(spans))
+    phases = () if flight.format == "simulation" else vehicle_phases(flight, airframe)
+    spans = free_flight_intervals(faults.within(spans), phases)
+    samples = sample(flight, system.inputs, system.outputs, spans=spans)
     truth, t = {}, np.asarray(samples.t)
     if (wind := truth_at(flight, "true_wind", t)) is not None:
         truth |= {"wind_x": wind[:, 0], "wind_y": wind[:, 1]}
@@ -227,7 +234,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
         truth["mass"] = mass[:, 0]
     noise = measured_noise(samples, system.outputs)
     process_noise = system.input_noise(np.asarray(samples.u)) if isinstance(system, Multirotor) else {}
-    return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned, faults)
+    return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned, faults, phases)
 
 
 def track(
@@ -310,7 +317,8 @@ def track_prepared(
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
     tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
-    tracked = dataclasses.replace(tracked, explained=explained_shares(filter_, estimates, prepared.samples))
+    explained = explained_shares(filter_, estimates, prepared.samples)
+    tracked = dataclasses.replace(tracked, explained=explained, phases=prepared.phases)
     return _with_faults(tracked, prepared.faults)
 
 
