@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from rotorid.live.estimation.flight_detector import FlightDetector
 from rotorid.live.events import EVENT_TYPES
 from rotorid.live.link.followed_vehicle import FollowedVehicle
 from rotorid.live.link.timeline import Timeline
@@ -142,23 +141,6 @@ def test_outputs_of_motors_count_once_all_are_told() -> None:
         assert decoded is not None
         vehicle.learn(*decoded)
     assert len(vehicle.properties.parameters) == 4
-
-
-def test_flight_begins_above_the_ground_and_ends_on_it() -> None:
-    flying, counted = FlightDetector(), []
-    for k in range(500):
-        t = 0.02 * k
-        height = 0.0 if t < 2.0 else min(t - 2.0, 2.0) if t < 7.0 else max(2.0 - 2.0 * (t - 7.0), 0.0)
-        if flying.update(t, 0.1 if t < 1.0 else 1.0, height, None):
-            counted.append(t)
-    assert 2.7 < counted[0] < 3.0
-    assert 7.8 < counted[-1] < 8.0
-
-
-def test_the_autopilot_may_disagree() -> None:
-    flying = FlightDetector()
-    assert not any(flying.update(0.02 * k, 1.0, 3.0, False) for k in range(200))
-    assert any(flying.update(4.0 + 0.02 * k, 1.0, None, True) for k in range(50))
 
 
 def test_a_consumer_that_draws_is_shown_less() -> None:

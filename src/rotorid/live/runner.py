@@ -34,6 +34,7 @@ from rotorid.live.session import Session
 from rotorid.live.snapshot import Consumer, Snapshot
 from rotorid.live.team import Team
 from rotorid.live.text import no_estimate_text
+from rotorid.workflows.track.phases.course import Course
 
 MAX_DELAY: Final = 1.0
 """s by which estimates may be late before waiting packets are skipped: longer than an estimator's `max_gap`, so that its states
@@ -50,9 +51,10 @@ _RESTORE_TIMEOUT: Final = 40.0  # s to restore a parameter
 class SessionResult:
     """Summary of a session.
 
-    last: last snapshot with an estimate, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). estimates,
-    packets: their numbers. seconds: duration by this computer's clock. latencies: from the arrival of a packet to the estimate
-    that follows from it. parameter: what was written to a parameter of the vehicle, None if none is.
+    last: last snapshot with readings, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). courses: of the
+    main quantity over each flight, by vehicle. estimates, packets: their numbers. seconds: duration by this computer's clock.
+    latencies: from the arrival of a packet to the estimate that follows from it. parameter: what was written to a parameter of
+    the vehicle, None if none is.
     """
 
     last: Snapshot | None = None
@@ -60,6 +62,7 @@ class SessionResult:
     estimates: int = 0
     seconds: float = 0.0
     packets: int = 0
+    courses: dict[str, tuple[Course, ...]] = dataclasses.field(default_factory=dict)
     latencies: LatencyHistogram = dataclasses.field(default_factory=LatencyHistogram)
     parameter: WriteSummary | None = None
 
@@ -136,6 +139,7 @@ class Runner:
             self._deferred.do_all()
             for member in self.session.members:
                 member.end()
+                self.result.courses[member.vehicle_name] = tuple(member.courses)
                 if self.recorder is not None and member.events:
                     self.recorder.add_snapshot(self._arrival, member.idle())
             if self.recorder is not None:
@@ -322,9 +326,10 @@ class Runner:
 
     def _show(self, snapshot: Snapshot) -> None:
         self._last_snapshot = self._clock()
-        if snapshot.attitude is not None:
+        if snapshot.readings:
             self.result.last = snapshot
             self.result.last_of_vehicles[snapshot.vehicle] = snapshot
+        if snapshot.attitude is not None:
             self.result.estimates += 1
             self.result.latencies.add(self._latency)
         self._deferred.record(self._arrival, snapshot)

@@ -7,21 +7,46 @@ identical estimates. The session itself does not wait, read the clock or write f
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from rotorid.estimators.base import Health
+from rotorid.live.estimation.flight_history import FlightHistory
 from rotorid.live.estimation.preparation import Preparation
 from rotorid.live.estimation.session_estimators import SessionEstimators
 from rotorid.live.estimation.tracker import StepEstimate
 from rotorid.live.link.followed_vehicle import FollowedVehicle
 from rotorid.live.link.message_reader import MessageReader
 from rotorid.live.settings import SessionSettings
-from rotorid.live.snapshot import ESTIMATING_NOISE, ON_GROUND, WAITING, Event, Reading, Snapshot
+from rotorid.live.snapshot import (
+    CONTACT,
+    CRASH,
+    ESTIMATING_NOISE,
+    LANDING,
+    ON_GROUND,
+    PHASES,
+    TAKE_OFF,
+    WAITING,
+    Event,
+    Reading,
+    Snapshot,
+)
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.signals.phases.phase import Phase, PhaseChange
+from rotorid.workflows.track.phases.course import Course
+from rotorid.workflows.track.phases.text import course_values
 
 _IDLE_INTERVAL: Final = 0.25  # s between snapshots without an estimate
 _MAX_AGE: Final = 1.0  # s of the latest estimate
 _DEFAULT_ROTORS: Final = 4
+_PHASES: Final = {
+    Phase.GROUND: (ON_GROUND, "landing"),
+    Phase.TAKE_OFF: (TAKE_OFF, "take_off"),
+    Phase.FLIGHT: (ESTIMATING_NOISE, "free_flight"),
+    Phase.LANDING: (LANDING, "near_ground"),
+    Phase.CONTACT: (CONTACT, "contact"),
+    Phase.CRASH: (CRASH, "crash"),
+}
+"""Health of a snapshot and code of the event by phase."""
 
 
 class Session:
@@ -36,7 +61,8 @@ class Session:
 
     reader: messages, vehicle, time and state of the link. estimators: what estimates from them. latency: of the latest
     estimate, s, set by the runner. is_member: whether it is one of several of a `Team`, whose snapshots name their vehicle.
-    members: itself, as of a `Team`.
+    members: itself, as of a `Team`. courses: of the main
+    quantity over the flights that have ended.
     """
 
     def __init__(self, airframe: Airframe, settings: SessionSettings, *, datagrams: bool = True) -> None:
@@ -58,6 +84,8 @@ class Session:
         self._preparation: Preparation | None = None
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
+        self._history, self._last_used, self._phase = FlightHistory(), math.inf, Phase.GROUND
+        self.courses: list[Course] = []
         self._last_snapshot = self._last_estimate = -math.inf  # session time, s
         if self.estimators.wrench_problem:
             self.events.add("wrench_not_observed", reason=self.estimators.wrench_problem)
@@ -142,15 +170,40 @@ class Session:
         self._update_sources()
         snapshots = []
         for step in self.estimators.steps(timeline.latest - timeline.wait * waits):
-            if step.has_changed:
-                self.events.add("take_off" if step.is_flying else "landing")
-            if step.has_changed or (step.estimate is None and self._health == WAITING):
-                self._health = ESTIMATING_NOISE if step.is_flying else ON_GROUND
+            if step.change is not None:
+                self._change_phase(step.change, step.held)
+            elif step.estimate is None and self._health == WAITING:
+                self._health = _PHASES[self.estimators.phase][0]
             if step.estimate is not None:
                 snapshots.append(self._snapshot(step.estimate))
         if not snapshots and (self.events or timeline.latest > self._last_snapshot + _IDLE_INTERVAL):
             snapshots.append(self._snapshot(None))
         return snapshots
+
+    def _change_phase(self, change: PhaseChange, held: StepEstimate | None) -> None:
+        """Report a phase. held: the estimate that holds from now on, None for the one before."""
+        if held is not None:
+            self._readings = self.estimators.readings(held)
+            self._last_used = held.t
+        if self._phase is Phase.FLIGHT and change.phase in (Phase.FLIGHT, Phase.TAKE_OFF):  # after a reboot
+            self._end_flight(has_landed=False)
+        self._phase = change.phase
+        self._health, code = _PHASES[change.phase]
+        values = {"time": change.start}
+        if change.phase in (Phase.GROUND, Phase.CRASH):
+            values |= self._end_flight(has_landed=True)
+        self.events.add(code, t=change.detected, **values)
+
+    def _end_flight(self, *, has_landed: bool) -> dict[str, Any]:
+        """The course of the main quantity as values of an event, empty without a flight. It is added to `courses`."""
+        name = self.estimators.main_quantity
+        course = self._history.course(self._last_used, self._readings.get(name), has_landed)
+        self._history = FlightHistory()
+        if course is None:
+            return {}
+        self.courses.append(course)
+        unit = self._readings[name].unit
+        return {"quantity": name, "unit": unit, "course": course_values(course)}
 
     def _update_sources(self) -> None:
         """Choose the messages that provide the signals, and say what changed."""
@@ -182,6 +235,9 @@ class Session:
         else:
             t = self._last_estimate = estimate.t
             self._readings = self.estimators.readings(estimate)
+            reading = self._readings[self.estimators.main_quantity]
+            self._history.add(estimate, reading, self.estimators.common_relative_std(estimate))
+            self._last_used = estimate.t
             self._update_health(estimate)
             attitude = self.estimators.attitude(estimate)
         self.events.add_repeats(t)
@@ -189,18 +245,15 @@ class Session:
 
     def _check_age(self, t: float) -> None:
         """The health of an estimate holds for `_MAX_AGE` s; then the session waits for messages."""
-        is_estimating = self._health not in (WAITING, ESTIMATING_NOISE, ON_GROUND)
+        is_estimating = self._health not in PHASES
         if is_estimating and (t > self._last_estimate + _MAX_AGE or self.reader.is_silent):
             self._health = WAITING
 
     def _update_health(self, estimate: StepEstimate) -> None:
         health = Health(int(estimate.estimate.health))
         name = health.name.lower()
-        if (
-            health >= Health.RECOVERING
-            and name != self._health
-            and self._health not in (ESTIMATING_NOISE, ON_GROUND)
-        ):
+        was_estimating = self._health == WAITING or self._health not in PHASES
+        if health >= Health.RECOVERING and name != self._health and was_estimating:
             if health is Health.DIVERGED:
                 self.events.add_limited("diverged", t=estimate.t)
             elif estimate.is_after_gap:
@@ -214,6 +267,11 @@ class Session:
         self._check_age(self.reader.timeline.latest)
         return self._make(self.reader.timeline.event_time, None, self.events.take())
 
+    @property
+    def vehicle_name(self) -> str:
+        """The vehicle that snapshots name; empty where there is one only."""
+        return f"system {self.reader.vehicle.system}" if self.is_member and self.reader.vehicle.system else ""
+
     def _make(
         self, t: float, attitude: tuple[float, float, float, float] | None, events: tuple[Event, ...]
     ) -> Snapshot:
@@ -226,9 +284,10 @@ class Session:
             events,
             self.reader.link_state(self.latency),
             self.estimators.label,
-            f"system {self.reader.vehicle.system}" if self.is_member and self.reader.vehicle.system else "",
+            self.vehicle_name,
         )
 
     def end(self) -> None:
-        """Add the events that were suppressed by the limit on repetitions."""
+        """Add the events that were suppressed by the limit on repetitions, and the course of a flight that has not ended."""
         self.events.add_all_repeats()
+        self._end_flight(has_landed=False)

@@ -16,8 +16,14 @@ from rotorid.live.link.clock import ClockState
 
 WAITING: Final = "waiting"
 ON_GROUND: Final = "on_ground"
+TAKE_OFF: Final = "take_off"
 ESTIMATING_NOISE: Final = "estimating_noise"
-"""`Snapshot.health` before the first estimate of a flight."""
+LANDING: Final = "landing"
+CONTACT: Final = "contact"
+CRASH: Final = "crash"
+
+PHASES: Final = (WAITING, ON_GROUND, TAKE_OFF, ESTIMATING_NOISE, LANDING, CONTACT, CRASH)
+"""`Snapshot.health` while there is no new estimate; the readings, if any, are the latest of free flight."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,7 @@ class Snapshot:
     """State of a session after one step.
 
     t: session time on the vehicle's clock, s. readings: by quantity, e.g. `mass` (kg), `drag`, `wind_x` (m/s, world ENU),
-    `force_x` (N, world ENU), `torque_x` (N m, body FLU). health: as in `estimates.parquet`, or `WAITING`, `ON_GROUND` or
-    `ESTIMATING_NOISE`.
+    `force_x` (N, world ENU), `torque_x` (N m, body FLU). health: as in `estimates.parquet`, or one of `PHASES`.
     attitude: quaternion w, x, y, z from body FLU to world ENU; None without a new estimate. position: m, world ENU. events:
     since the previous snapshot, oldest first. system: System and estimators, e.g. "multirotor by ekf". vehicle: e.g. "system 3"
     in a session with several vehicles, else "".

@@ -11,6 +11,7 @@ from rotorid.findings import Severity
 from rotorid.live.text import clock_text, event_text, health_text, milliseconds_text, skipped_text
 from rotorid.results.text import duration_text, percent, plus_minus, title, value_text
 from rotorid.terminal.console import empty_table
+from rotorid.workflows.track.phases.text import course_text, course_values
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -208,6 +209,7 @@ def print_summary(result: SessionResult, heading: str, recording: str, console: 
             Text(f"{heading}, after {duration_text(snapshot.t)}", style="bold"),
             Text(""),
             readings_table(dict(snapshot.readings)),
+            *_course_lines(result, snapshot),
             Text(counts, style="dim"),
             Text(times, style="dim"),
             *_link_notes(link),
@@ -235,6 +237,7 @@ def print_team_summary(result: SessionResult, heading: str, recording: str, cons
             Text(heading_of_vehicle, style="bold"),
             Text(""),
             table,
+            *_course_lines(result, snapshot),
             Text(counts, style="dim"),
         ]
     if recording:
@@ -242,3 +245,14 @@ def print_team_summary(result: SessionResult, heading: str, recording: str, cons
     console.print()
     for line in lines:
         console.print(Padding(line, (0, 2)))
+
+
+def _course_lines(result: SessionResult, snapshot: Snapshot) -> list[Any]:
+    """The main quantity at take-off, its changes and at landing, a line for each flight."""
+    from rich.text import Text
+
+    courses = result.courses.get(snapshot.vehicle, ())
+    name = next(iter(snapshot.readings))
+    unit = snapshot.readings[name].unit
+    lines = [Text(f"{title(name)}: {course_text(course_values(course), unit)}") for course in courses]
+    return [*lines, Text("")] if lines else []

@@ -13,15 +13,30 @@ from rotorid.estimators.base import Health
 from rotorid.findings import Finding
 from rotorid.live.link.clock import ClockState
 from rotorid.live.parameter.store import StoredValue
-from rotorid.live.snapshot import ESTIMATING_NOISE, ON_GROUND, WAITING, Event
+from rotorid.live.snapshot import (
+    CONTACT,
+    CRASH,
+    ESTIMATING_NOISE,
+    LANDING,
+    ON_GROUND,
+    PHASES,
+    TAKE_OFF,
+    WAITING,
+    Event,
+)
 from rotorid.results.text import join_words, label, plus_minus
+from rotorid.workflows.track.phases.text import course_text
 
 Values = Mapping[str, Any]
 
 HEALTH_TEXTS: Final[Mapping[str, str]] = {
     WAITING: "waiting for messages",
-    ON_GROUND: "on the ground",
+    ON_GROUND: "on the ground; values of the last flight",
+    TAKE_OFF: "take-off, in the ground effect",
     ESTIMATING_NOISE: "in the air; estimating the measurement noise for 2 s",
+    LANDING: "near the ground; values from before the ground effect",
+    CONTACT: "in contact with the ground; values from before the contact",
+    CRASH: "crashed; values from before the crash",
     **{health.name.lower(): health.meaning for health in Health},
 }
 """Text of `Snapshot.health`, from best to worst."""
@@ -45,8 +60,7 @@ def no_estimate_text(finding: Finding) -> str:
 
 def health_text(health: str) -> str:
     """The health of a snapshot in a few words."""
-    is_phase = health in (WAITING, ON_GROUND, ESTIMATING_NOISE)
-    return HEALTH_TEXTS[health] if is_phase else label(health)
+    return HEALTH_TEXTS[health] if health in PHASES else label(health)
 
 
 def signals_text(signals: Mapping[str, Sequence[str]]) -> str:
@@ -114,6 +128,10 @@ def _other_vehicle(v: Values) -> str:
     return (
         f"{v['vehicle']} sends on this link too; it is not followed (to follow it: --system-id {v['system']})"
     )
+
+
+def _course(v: Values) -> str:
+    return f"; {label(v['quantity'])}: {course_text(v['course'], v['unit'])}" if "course" in v else ""
 
 
 def _messages_missing(v: Values) -> str:
@@ -199,8 +217,12 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "second_sender": _second_sender,
     "vehicle_moved": lambda v: f"system {v['system']} now sends from {v['address']}",
     "rotor_count_mismatch": _rotor_count_mismatch,
-    "take_off": lambda _: "in the air",
-    "landing": lambda _: "on the ground",
+    "take_off": lambda v: f"took off at {v['time']:.1f} s",
+    "free_flight": lambda _: "in free flight",
+    "near_ground": lambda _: "descends into the ground effect; the estimates are held",
+    "contact": lambda v: f"touched the ground or an object at {v['time']:.1f} s; the estimates are held",
+    "landing": lambda v: f"on the ground{_course(v)}",
+    "crash": lambda v: f"crashed at {v['time']:.1f} s{_course(v)}",
     "estimation_started": _rates,
     "sources_changed": lambda v: f"{_source_changes(v)}; {_rates(v)}",
     "estimation_paused": _estimation_paused,

@@ -2,11 +2,11 @@
 
 session_estimators.py     the tracker and the wrench observer of one session, with all that they need
 preparation.py            compiles in a thread
-channel.py                one estimator with its sampler and flight detector
+channel.py                one estimator with its sampler and the phases of the flight
 sampler.py                measurements to rows of a grid
 command_interpolation.py  rotor commands between two messages, from the collective command
 thrust_model.py           collective thrust of rotor commands
-flight_detector.py        whether the vehicle is in free flight
+flight_history.py         the main quantity over one flight, for its course
 tracker.py                an estimator that is updated by rows; measurement noise from the first seconds
 derived_quantities.py     quantities that a System derives, with standard deviations
 wrench_uncertainty.py     standard deviation of the external wrench

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from rotorid.errors import AirframeError
 from rotorid.estimators.registry import ESTIMATORS
 from rotorid.estimators.wrench.observers import momentum_observer
-from rotorid.live.estimation.channel import Channel
+from rotorid.live.estimation.channel import Channel, ChannelStep
 from rotorid.live.estimation.command_interpolation import CommandInterpolator
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.estimation.thrust_model import ThrustModel
@@ -19,23 +18,17 @@ from rotorid.live.snapshot import Reading
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.signals.phases.phase import Phase
+from rotorid.workflows.track.phases.vehicle import ground_effect_of
 from rotorid.workflows.track.track import common_relative_std
-
-
-class TrackerStep(NamedTuple):
-    """One row of the tracker. estimate: None where there is none. is_flying: whether the vehicle is in free flight.
-    has_changed: whether `is_flying` changed with this row."""
-
-    estimate: StepEstimate | None
-    is_flying: bool
-    has_changed: bool
 
 
 class WrenchChannel(Channel):
     """The momentum observer of the external force and torque, and its uncertainty."""
 
     def __init__(self, airframe: Airframe, system: RigidMultirotor) -> None:
-        super().__init__(Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise)))
+        tracker = Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise))
+        super().__init__(tracker, ground_effect_of(airframe))
         self.uncertainty = WrenchUncertainty(airframe, system)
 
 
@@ -59,7 +52,8 @@ class SessionEstimators:
                 system,
                 lambda noise: ESTIMATORS[settings.estimator].build(system, measurement_noise=noise),
                 common_relative_std(airframe, settings.known_mass),
-            )
+            ),
+            ground_effect_of(airframe),
         )
         self.wrench_problem = ""
         self._wrench: WrenchChannel | None = None
@@ -153,7 +147,7 @@ class SessionEstimators:
             if channel.sampler is not None:
                 channel.sampler.add(signal, t, values)
 
-    def steps(self, until: float) -> Iterator[TrackerStep]:
+    def steps(self, until: float) -> Iterator[ChannelStep]:
         """Update the estimators with all rows that can be closed.
 
         Args:
@@ -163,19 +157,30 @@ class SessionEstimators:
         """
         if self._wrench is not None:
             for row in self._wrench.closed_rows(until):
-                estimate = self._update(self._wrench, row)
+                estimate = self._update(self._wrench, row).estimate
                 if estimate is not None:
                     self._wrench.uncertainty.update(row, estimate)
         for row in self._tracker.closed_rows(until):
-            was_flying = self._tracker.flight.is_flying
-            estimate = self._update(self._tracker, row)
-            is_flying = self._tracker.flight.is_flying
-            yield TrackerStep(estimate, is_flying, is_flying != was_flying)
+            yield self._update(self._tracker, row)
 
-    def _update(self, channel: Channel, row: SampleRow) -> StepEstimate | None:
+    def _update(self, channel: Channel, row: SampleRow) -> ChannelStep:
         height = None if self.position is None else self.position[2]
-        thrust_ratio = self.thrust_model.thrust_ratio(row, channel.inputs)
-        return channel.update(row, thrust_ratio, height, self._airborne)
+        thrusts = self.thrust_model.thrust_ratios(row, channel.inputs)
+        return channel.update(row, thrusts, height, self._airborne)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase of the flight."""
+        return self._tracker.phases.phase
+
+    @property
+    def main_quantity(self) -> str:
+        """The first tracked quantity."""
+        return self._tracker.tracker.quantities[0]
+
+    def common_relative_std(self, estimate: StepEstimate) -> float:
+        """See `Tracker.common_relative_std`."""
+        return self._tracker.tracker.common_relative_std(estimate.estimate)
 
     def readings(self, estimate: StepEstimate) -> dict[str, Reading]:
         """Quantities of an estimate of the tracker, and the latest wrench."""

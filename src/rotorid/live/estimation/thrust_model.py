@@ -32,11 +32,14 @@ class ThrustModel:
         """Collective thrust of rotor commands (0 to 1) at the latest voltage, N."""
         return collective_thrust(self._curve, commands, self.voltage)
 
-    def thrust_ratio(self, row: SampleRow, inputs: Mapping[str, slice]) -> float:
-        """Commanded collective thrust of a row over the nominal weight. inputs: slices of the row's u by input."""
+    def thrust_ratios(self, row: SampleRow, inputs: Mapping[str, slice]) -> tuple[float, ...]:
+        """Commanded thrust of each rotor, or of all together, over the nominal weight. inputs: slices of the row's u by
+        input."""
         u = row.u
-        thrust = u[inputs["thrust"].start] if "thrust" in inputs else self.thrust(u[inputs["rotor_command"]])
-        return thrust / self._weight
+        if "thrust" in inputs:
+            return (u[inputs["thrust"].start] / self._weight,)
+        commands = u[inputs["rotor_command"]]
+        return tuple(collective_thrust(self._curve, [c], self.voltage) / self._weight for c in commands)
 
 
 def collective_thrust(curve: ThrustCurve, commands: Sequence[float], voltage: float) -> float:

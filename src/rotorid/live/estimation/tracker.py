@@ -10,8 +10,10 @@ constant, such as the scale of the thrust, is kept.
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +44,9 @@ EstimatorBuilder = Callable[[dict[str, tuple[float, ...]]], AbstractEstimator]
 """Builds an estimator from the standard deviations of the measurement noise by output."""
 
 
+_CHECKPOINTS: Final = 0.1, 2.5  # s between two checkpoints, and s that they are kept
+
+
 class StepEstimate(NamedTuple):
     """The estimate after one row. t: session time, s. dt: time since the previous row, s. is_after_gap: whether dt exceeds the
     estimator's `max_gap`."""
@@ -50,6 +55,13 @@ class StepEstimate(NamedTuple):
     estimate: Estimate
     dt: float = 0.0
     is_after_gap: bool = False
+
+
+class Checkpoint(NamedTuple):
+    """The state of a tracker after a row, with its estimate. state: of the stream, opaque."""
+
+    state: Any
+    estimate: StepEstimate
 
 
 class Tracker:
@@ -70,6 +82,7 @@ class Tracker:
         self._noise_rows: list[Samples] = []
         self._stream: Stream | None = None
         self._last: float | None = None
+        self._checkpoints: deque[Checkpoint] = deque()
         self._prior_estimator = build({})
         joint = self._prior_estimator.joint
         self.quantities, self.units = joint.quantities, joint.units
@@ -105,14 +118,44 @@ class Tracker:
         )
         sample: Samples = jax.tree.unflatten(self._structure, numbers)
         if self._stream is not None:
-            return StepEstimate(row.t, self._stream.step(sample), dt, dt > self._max_gap)
+            return self._step(sample, dt)
         self._noise_rows.append(sample)
         if len(self._noise_rows) < _MIN_ROWS or row.t - float(self._noise_rows[0].t) < NOISE_PERIOD:
             return None
         rows, self._noise_rows = self._noise_rows, []
         noise = measured_noise(_stacked(rows), self.system.outputs)
         self._stream = Stream(self._build(noise))
-        return [StepEstimate(float(s.t), self._stream.step(s)) for s in rows][-1]
+        return [self._step(s, float(s.dt)) for s in rows][-1]
+
+    def _step(self, sample: Samples, dt: float) -> StepEstimate:
+        assert self._stream is not None
+        estimate = StepEstimate(float(sample.t), self._stream.step(sample), dt, dt > self._max_gap)
+        interval, memory = _CHECKPOINTS
+        if not self._checkpoints or estimate.t >= self._checkpoints[-1].estimate.t + interval:
+            self._checkpoints.append(Checkpoint(self._stream.checkpoint(), estimate))
+            while self._checkpoints[0].estimate.t < estimate.t - memory:
+                self._checkpoints.popleft()
+        return estimate
+
+    def checkpoint_before(self, t: float) -> Checkpoint | None:
+        """The latest checkpoint at or before t, s; the first one where all are later, None without any."""
+        earlier = [c for c in self._checkpoints if c.estimate.t <= t]
+        return earlier[-1] if earlier else next(iter(self._checkpoints), None)
+
+    def return_to(self, checkpoint: Checkpoint) -> None:
+        """Forget the rows after a checkpoint."""
+        assert self._stream is not None
+        self._stream.return_to(checkpoint.state)
+        self._last = checkpoint.estimate.t
+        self._checkpoints = deque(c for c in self._checkpoints if c.estimate.t <= self._last)
+
+    def common_relative_std(self, estimate: Estimate) -> float:
+        """The part of the main quantity's relative standard deviation that scales all its values together."""
+        if self.quantities[0] != "mass" or "thrust_scale" not in self.quantities:
+            return float(self._common_std[0])
+        s = self.quantities.index("thrust_scale")
+        shared = float(estimate.covariance[0, s]) / max(float(estimate.std[s] * estimate.value[0]), 1e-300)
+        return math.hypot(float(self._common_std[0]), shared)
 
     def readings(self, estimate: Estimate) -> dict[str, Reading]:
         """Tracked and derived quantities of an estimate."""
