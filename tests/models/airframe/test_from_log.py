@@ -12,6 +12,7 @@ import pytest
 
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight, Signal
+from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, load_airframe, parse_airframe
 from rotorid.models.airframe.argument import airframe_of_flight
 from rotorid.models.airframe.from_log import frames
@@ -209,3 +210,16 @@ def test_the_thrust_carries_the_mass_of_most_of_the_first_seconds() -> None:
         for f in (flight, dataclasses.replace(flight, signals=signals))
     ]
     np.testing.assert_allclose(curves[1].coefficients, curves[0].coefficients, rtol=5e-3)
+
+
+def test_a_simulated_vehicle_with_another_number_of_rotors_is_refused(flights: Path) -> None:
+    flight = read(flights / "px4_sih" / "default_logging.ulg")
+    assert len(airframe_from_log(flight, None).rotors) == 4
+    six = dataclasses.replace(flight, parameters={**flight.parameters, "CA_ROTOR_COUNT": 6.0})
+    with pytest.raises(
+        AirframeError, match=r"default_logging.ulg: CA_ROTOR_COUNT is a vehicle with 6 rotors, .* 4"
+    ):
+        airframe_from_log(six, None)
+    plane = dataclasses.replace(flight, parameters={**flight.parameters, "CA_AIRFRAME": 1.0})
+    with pytest.raises(AirframeError, match="the vehicle is a fixed wing"):
+        airframe_from_log(plane, (1.0, 0.01))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,10 +123,11 @@ def _write(
     from rotorid.logs.write import write_whole
     from rotorid.models.airframe.airframe import airframe_toml
     from rotorid.results.files import to_json
+    from rotorid.terminal.console import err
     from rotorid.workflows.airframes.summary import summarise_airframe
 
     for warning in warnings:
-        print(f"rotorid: warning: {warning}", file=sys.stderr)
+        err().print(f"rotorid: warning: {warning}", markup=False, soft_wrap=True)
     text = airframe_toml(airframe)
     if output is not None:
         write_whole(output, text.encode())

@@ -12,7 +12,7 @@ import numpy as np
 from rotorid.errors import AirframeError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
-from rotorid.models.airframe.from_log.rotors import Geometry, rotors_from_parameters
+from rotorid.models.airframe.from_log.rotors import Geometry, check_rotor_count, rotors_from_parameters
 from rotorid.models.airframe.from_log.thrust import (
     check_rotors_move,
     thrust_coefficient_from_log,
@@ -60,6 +60,8 @@ def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | No
     """
     parameters = flight.parameters
     if has_mass(parameters):
+        check_is_multirotor(flight)
+        check_rotor_count(parameters, flight.rotors, flight.source.name)
         simulated = _of_simulator(parameters, mass, flight.source.name)
         return dataclasses.replace(simulated, name=flight.source.stem)
     check_is_multirotor(flight)

@@ -131,6 +131,15 @@ def _ardupilot(parameters: Mapping[str, float], mass: float, count: int, span: f
     return _of_frame(frame, f"FRAME_CLASS, FRAME_TYPE: {name}", mass, span)
 
 
+def check_rotor_count(parameters: Mapping[str, float], count: int, source: str) -> None:
+    """Raise AirframeError where CA_ROTOR_COUNT is not the number of rotors of a log. count: 0 if unknown. source: the log."""
+    number = int(parameters.get("CA_ROTOR_COUNT", 0.0))
+    try:
+        _check_count(number or count, count, "CA_ROTOR_COUNT")
+    except AirframeError as error:
+        raise AirframeError(f"{source}: {error}") from None
+
+
 def _check_count(number: int, count: int, name: str) -> None:
     if count and number != count:
         raise AirframeError(
