@@ -18,6 +18,7 @@ import numpy as np
 
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
+from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY
 
 UNSTATED_STD: Final = 0.1
@@ -31,6 +32,18 @@ def thrust_relative_std(airframe: Airframe) -> float:
         return scale.std[0] / scale.number
     if curve is None or not curve.std:
         return UNSTATED_STD
+    return _curve_relative_std(airframe, curve)
+
+
+def response_relative_std(airframe: Airframe) -> float:
+    """Standard deviation of the response of the collective thrust to the command over its value: at least that of the curve
+    where it has one, since a calibration of its size in hover says nothing of its slope."""
+    curve = airframe.thrust_curve
+    std = thrust_relative_std(airframe)
+    return max(std, _curve_relative_std(airframe, curve)) if curve is not None and curve.std else std
+
+
+def _curve_relative_std(airframe: Airframe, curve: ThrustCurve) -> float:
     c = hover_signal(airframe)
     powers = c ** np.arange(len(curve.std))
     thrust = float(np.polynomial.Polynomial(curve.coefficients)(c))

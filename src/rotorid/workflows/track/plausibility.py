@@ -40,7 +40,7 @@ from rotorid.models.multirotor.rotors import (
     torque_ratio_of,
     with_commanded_thrusts,
 )
-from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
+from rotorid.models.multirotor.thrust_uncertainty import response_relative_std, thrust_relative_std
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.registry import MODEL_INPUTS, SYSTEMS, usable_inputs
 from rotorid.signals.estimator_faults import estimator_findings
@@ -180,7 +180,7 @@ def rotation_gain(flight: Flight, airframe: Airframe, parts: Intervals) -> Rotat
     return RotationGain(
         float(np.exp(np.sum(weight * 0.5 * (low + high)))),
         float(np.sum(weight * log_std)),
-        math.hypot(math.log1p(inertia_std), thrust_relative_std(airframe), _MODEL_STD),
+        math.hypot(math.log1p(inertia_std), response_relative_std(airframe), _MODEL_STD),
     )
 
 
