@@ -41,6 +41,10 @@ COMMANDS: Final = {
         "rotorid.live.command",
         "Identify a vehicle while it flies: mass, drag, wind and wrench, from its MAVLink messages.",
     ),
+    "ros": Entry(
+        "rotorid.live.ros2.command",
+        "Identify a vehicle from topics of ROS 2 while it flies: a node that publishes mass, wrench and diagnostics.",
+    ),
     "learn": Entry(
         "rotorid.workflows.learn.command",
         "Learn a vehicle model from free flights: estimate its parameters, then learn a residual acceleration.",

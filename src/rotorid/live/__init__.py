@@ -19,4 +19,5 @@ estimation/        estimators and their inputs
 recording/         recordings and their replay
 page/              the web page
 viewers/           streams for viewers of other programs
+ros2/              `rotorid ros`: the same from topics of ROS 2
 """

@@ -133,6 +133,16 @@ def _add_odometry(collector: Collector, topics: Topics) -> None:
         collector.add(signal, times, values, f"{topic} of PX4, NED and FRD to ENU and FLU")
 
 
+def odometry_signals(message: Any) -> dict[str, np.ndarray]:
+    """The signals of one VehicleOdometry, a row each, NaN where not valid; none of one of a PX4 before 1.14."""
+    rows = _as_records([message])
+    if "pose_frame" not in (rows.dtype.names or ()):
+        return {}
+    return {
+        signal: _odometry(rows, signal)[0] for signal in ("position", "velocity", "attitude", "body_rate")
+    }
+
+
 def _odometry(rows: np.ndarray, signal: str) -> np.ndarray:
     """NaN where the frame is not NED (1), or for velocity the body's FRD (3)."""
     ned = (rows["pose_frame"] == 1)[:, None]

@@ -255,3 +255,16 @@ _SOURCES: Final[dict[str, tuple[_Source, ...]]] = {
 """Signal -> the types that give it, the best first; those of PX4 come before them."""
 
 KNOWN_TYPES: Final = frozenset(s.type for sources in _SOURCES.values() for s in sources) | PX4_TYPES
+
+
+def standard_signals(kind: str, message: Any) -> dict[str, Float64[np.ndarray, " k"]]:
+    """The signals of one message of a type that is not PX4's, a row each, NaN where not valid.
+
+    message: None for the names alone, with empty rows.
+    """
+    return {
+        signal: np.zeros(0) if message is None else np.asarray(source.values([message]), np.float64)[0]
+        for signal, sources in _SOURCES.items()
+        for source in sources
+        if source.type == kind
+    }
