@@ -7,6 +7,7 @@ plausibility.py whether airframe and log can be of one vehicle
 model_errors.py errors of the model that a flight shows, and the bands that contain them
 phases/          phases of the flight, and the mass at take-off and landing
 prediction.py   how much of the motion the model explains
+battery/        thrust that falls steadily in a log without battery voltage
 changes.py      changes and jumps of the main quantity
 innovations.py  consistency of the innovations, and its figures
 summary.py      the numbers and findings of `summary.json`

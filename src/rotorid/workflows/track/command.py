@@ -111,6 +111,7 @@ def track_and_write(
     from rotorid.estimators.registry import estimator_label
     from rotorid.models.registry import system_for
     from rotorid.terminal.console import status
+    from rotorid.workflows.track.battery.sag import unlogged_sag, with_unlogged_sag
     from rotorid.workflows.track.files import write_results
     from rotorid.workflows.track.model_errors import model_errors, with_model_errors
     from rotorid.workflows.track.motion import flight_motion
@@ -131,14 +132,16 @@ def track_and_write(
         errors = model_errors(prepared.flight, airframe, prepared.t, settings.known_mass)
         doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
         doubts = (*prepared.findings, *doubts, *errors.findings(airframe.name))
-    tracks = []
+    tracks, sags = [], []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):
             tracked = track_prepared(prepared, name, settings.system, common_std)
             tracked = with_model_errors(tracked, prepared.flight, errors)
-            tracks.append(with_doubts(tracked, doubts))
+            sag = unlogged_sag(tracked, prepared.flight)
+            tracks.append(with_doubts(with_unlogged_sag(tracked, prepared.flight), doubts))
+            sags += [] if sag is None else [sag.finding()]
     with status("Writing the report"):
         motion = flight_motion(prepared.flight, airframe, float(tracks[0].t[0]), float(tracks[0].t[-1]))
-        summary = summarise(tracks, flight, settings, inputs, motion.fast_speed, doubts)
+        summary = summarise(tracks, flight, settings, inputs, motion.fast_speed, (*doubts, *sags[:1]))
         write_results(folder, tracks, summary, track_page(tracks, flight, motion, summary), mcap, others)
     return summary

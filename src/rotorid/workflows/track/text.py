@@ -148,6 +148,14 @@ ROTOR_FAULT_TEXTS: Final = {"rotor_lost_thrust": _rotor_lost_thrust, "motor_stop
 """Sentences of the findings on rotors, which several commands have."""
 
 
+def _unlogged_sag(v: Values) -> str:
+    return (
+        f"The thrust per command fell steadily, by {100 * v['rise']:.1f} ± {100 * v['rise_std']:.1f} % in "
+        f"{duration_text(v['duration'])}, or the mass rose by as much. The log has no battery voltage, so that a sag of the "
+        "battery and a rise of the mass cannot be separated: the band of the mass contains both. Log the battery voltage."
+    )
+
+
 def _not_identified(v: Values) -> str:
     value = plus_minus(v["value"], v["std"], v["unit"])
     return f"This flight does not identify the {label(v['quantity'])}, which keeps the airframe's value, {value}."
@@ -279,6 +287,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "estimator_faults": _estimator_faults,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,
+    "unlogged_sag": _unlogged_sag,
     **ROTOR_FAULT_TEXTS,
     "not_identified": _not_identified,
     "fly_longer": _fly_longer,

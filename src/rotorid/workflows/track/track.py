@@ -285,7 +285,10 @@ def _track(
     errors = model_errors(prepared.flight, airframe, prepared.t, known_mass)
     doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
     tracked = track_prepared(prepared, estimator, system, common_relative_std(airframe, known_mass))
-    return with_doubts(with_model_errors(tracked, prepared.flight, errors), doubts)
+    from rotorid.workflows.track.battery.sag import with_unlogged_sag
+
+    tracked = with_unlogged_sag(with_model_errors(tracked, prepared.flight, errors), prepared.flight)
+    return with_doubts(tracked, doubts)
 
 
 def with_doubts(track_: Track, doubts: Sequence[Finding]) -> Track:
