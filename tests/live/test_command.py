@@ -22,6 +22,13 @@ def error_line(*arguments: str | Path) -> str:
     return lines[0]
 
 
+def free_link() -> str:
+    """A link to listen on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"udpin:127.0.0.1:{probe.getsockname()[1]}"
+
+
 @pytest.fixture
 def tlog(tmp_path: Path) -> Path:
     """Three seconds on the ground."""
@@ -37,6 +44,8 @@ def test_what_cannot_be_is_said_in_one_line(tlog: Path, tmp_path: Path) -> None:
     assert "cannot be read" in error_line(tmp_path / "none.tlog", *quad)
     assert "requires --publish" in error_line(tlog, *quad, "--publish-parameter", "MPC_THR_HOVER")
     assert "the replay speed -1" in error_line(tlog, *quad, "--speed", "-1")
+    assert "cannot be used with a recording" in error_line(tlog, *quad, "--signing-key", "key")
+    assert "the key cannot be read" in error_line(free_link(), *quad, "--signing-key", tmp_path / "none")
     (tmp_path / "b.tlog").write_bytes(b"nothing")
     assert "no MAVLink messages" in error_line(tmp_path / "b.tlog", *quad)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:

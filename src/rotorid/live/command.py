@@ -133,6 +133,16 @@ def live(
             "--rate", metavar="HZ", help="Rate of the messages that are requested from the vehicle."
         ),
     ] = 100.0,
+    signing_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--signing-key",
+            metavar="FILE",
+            help="Key of signed MAVLink 2 (32 bytes, or 64 hexadecimal digits): other messages are ignored, and sent messages "
+            "are signed.",
+            show_default=False,
+        ),
+    ] = None,
     wait: Annotated[
         float, typer.Option("--wait", metavar="S", help="Time to wait for the required messages.")
     ] = 30.0,
@@ -184,6 +194,8 @@ def live(
     from rotorid.terminal.console import err, out, setup_jax, status
 
     link, recording = _open(source, speed)
+    if signing_key is not None:
+        link = _signed(link, signing_key)
     with closing(link):
         with status("Starting"):
             setup_jax()
@@ -244,6 +256,20 @@ def _open(source: str, speed: float) -> tuple[Link, Recording | None]:
         recording = Recording(path)
         return open_recording(recording, speed), recording
     return Replay(source, tlog_packets(path), speed), None
+
+
+def _signed(link: Link, path: Path) -> Link:
+    """The link with the key of `--signing-key`. It is closed if that cannot be used."""
+    from rotorid.live.link.signing import SignedLink, Signer, read_key
+    from rotorid.live.recording.replay import Replay
+
+    try:
+        if isinstance(link, Replay):
+            raise SettingError(f"{link.address}: --signing-key cannot be used with a recording")
+        return SignedLink(link, Signer(read_key(path)))
+    except SettingError:
+        link.close()
+        raise
 
 
 def is_mcap(path: Path) -> bool:

@@ -22,6 +22,7 @@ class EventType(NamedTuple):
 
 EVENT_TYPES: Final = {
     "invalid_bytes": EventType("link", Severity.NOTE),
+    "unsigned_messages": EventType("link", Severity.WARNING),
     "message_gap": EventType("link", Severity.WARNING),
     "messages_missing": EventType("link", Severity.WARNING),
     "connection_lost": EventType("link", Severity.WARNING),

@@ -24,7 +24,6 @@ from rotorid.live.link.link import Link
 from rotorid.live.link.message_reader import MAX_SILENCE
 from rotorid.live.link.message_requests import MessageRequests
 from rotorid.live.link.message_sender import MessageSender
-from rotorid.live.link.reconnecting import ReconnectingLink
 from rotorid.live.no_estimate import no_estimate_finding
 from rotorid.live.parameter.writer import WriteSummary
 from rotorid.live.publisher import Publisher
@@ -192,7 +191,7 @@ class Runner:
 
     def _report_connection(self) -> None:
         """Report that the connection of a link was lost or restored."""
-        error = self.link.error if isinstance(self.link, ReconnectingLink) else ""
+        error = self.link.connection_error()
         if bool(error) == self._is_disconnected:
             return
         self._is_disconnected = bool(error)
@@ -203,7 +202,9 @@ class Runner:
         self._show(self._first.idle())
 
     def _report_senders(self) -> None:
-        """Report other addresses that use the number of the vehicle."""
+        """Report messages without a valid signature, and other addresses that use the number of the vehicle."""
+        if count := self.link.take_rejected():
+            self._first.events.add_limited("unsigned_messages", messages=count)
         for event in self.link.take_sender_events():
             address = f"{event.address[0]}:{event.address[1]}"
             code = "vehicle_moved" if event.is_move else "second_sender"

@@ -203,6 +203,9 @@ def _second_sender(v: Values) -> str:
 
 _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "invalid_bytes": lambda _: "bytes that are not MAVLink were received and ignored",
+    "unsigned_messages": lambda v: (
+        f"{v['messages']} messages without a valid signature were ignored; the vehicle needs the same key as --signing-key"
+    ),
     "message_gap": lambda v: f"no messages for {v['duration']:.1f} s",
     "messages_missing": _messages_missing,
     "connection_lost": lambda v: f"{v['error']}; the link is opened again as soon as possible",

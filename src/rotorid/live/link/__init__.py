@@ -3,6 +3,7 @@
 link.py               UDP, TCP and serial links by their address
 reconnecting.py       opens a TCP or serial link again after it was lost
 address_book.py       which address each sender uses; who else uses its number
+signing.py            signed messages: verifies and signs with the user's key
 followed_vehicle.py   which frames belong to the followed vehicle; duplicates
 timeline.py           session time of messages that arrive out of order
 clock.py              offset and drift of the vehicle's clock

@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 from rotorid.errors import LinkError, SettingError
@@ -67,6 +68,23 @@ class Link(ABC):
     def take_sender_events(self) -> list[SenderEvent]:
         """Senders whose number another address used since the last call; empty on links with one other end."""
         return []
+
+    def set_verifier(self, verify: Callable[[bytes], bytes]) -> bool:
+        """Use only the bytes of a datagram that `verify` returns, before its sender is looked at.
+
+        Returns:
+            Whether this link does so; else the receiver has to.
+        """
+        del verify
+        return False
+
+    def connection_error(self) -> str:
+        """Why there is no connection now; "" with one, and on links that end when they lose it."""
+        return ""
+
+    def take_rejected(self) -> int:
+        """Number of messages without a valid signature since the last call; 0 on links without a key."""
+        return 0
 
     @abstractmethod
     def close(self) -> None:
@@ -143,6 +161,7 @@ class _Udp(Link):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._peer: Address | None = None
         self._book = AddressBook()
+        self._verify: Callable[[bytes], bytes] | None = None
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
             if _TIMESTAMP_OPTION is not None:
@@ -184,7 +203,9 @@ class _Udp(Link):
                         arrival = seconds * 10**9 + nanoseconds
         except (BlockingIOError, ConnectionRefusedError):  # no receiver yet
             return None
-        if self._binds:
+        if self._verify is not None:
+            data = self._verify(data)
+        if self._binds and (data or self._peer is None):
             self._peer = sender
         return arrival or time.time_ns(), self._book.accept(data, sender, time.monotonic())
 
@@ -203,6 +224,10 @@ class _Udp(Link):
             self._socket.sendto(data, address)
         except OSError:
             return
+
+    def set_verifier(self, verify: Callable[[bytes], bytes]) -> bool:
+        self._verify = verify
+        return True
 
     def take_sender_events(self) -> list[SenderEvent]:
         return self._book.take_events()

@@ -29,6 +29,7 @@ _LAYOUTS: Final = {
     "DEBUG_VECT": (250, 49, "<Qfff10s"),
     "NAMED_VALUE_FLOAT": (251, 170, "<If10s"),
 }
+_EXTRA: Final = {number: extra for number, extra, _ in _LAYOUTS.values()}
 _REVERSED: Final = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
 
 
@@ -90,5 +91,17 @@ def encode_frame(
     head = struct.pack("<BBBBBB", len(payload), 0, 0, sequence, system, component) + number.to_bytes(
         3, "little"
     )
-    crc = binascii.crc_hqx((head + payload + bytes([extra])).translate(_REVERSED), 0xFFFF)
-    return b"\xfd" + head + payload + bytes((_REVERSED[crc >> 8], _REVERSED[crc & 0xFF]))
+    return b"\xfd" + head + payload + _checksum(head + payload, extra)
+
+
+def with_flags(frame: bytes, flags: int) -> bytes:
+    """A frame of `encode_frame` with other flags (incompatibility flags of MAVLink 2), and the checksum that belongs to it."""
+    extra = _EXTRA[int.from_bytes(frame[7:10], "little")]
+    body = frame[1:2] + bytes([flags]) + frame[3:-2]
+    return frame[:1] + body + _checksum(body, extra)
+
+
+def _checksum(body: bytes, extra: int) -> bytes:
+    """Checksum of a frame. body: its bytes after the first. extra: byte that depends on the message."""
+    crc = binascii.crc_hqx((body + bytes([extra])).translate(_REVERSED), 0xFFFF)
+    return bytes((_REVERSED[crc >> 8], _REVERSED[crc & 0xFF]))

@@ -68,6 +68,9 @@ class ReconnectingLink(Link):
         if link is not None:
             link.send_to(system, component, data)
 
+    def connection_error(self) -> str:
+        return self.error
+
     def take_sender_events(self) -> list[SenderEvent]:
         link = self._link
         return [] if link is None else link.take_sender_events()
