@@ -59,10 +59,11 @@ class Cart(System):
 
 
 def with_known_aerodynamics(system: Multirotor) -> Multirotor:
-    """The System with axial drag known to a tenth of the drag, and lift to 0.1: with less, its filters are not consistent far
-    from hover."""
-    stds = {"axial_drag": 0.1 * float(system.parameter("drag").values[0]), "lift_factor": 0.1}
-    parameters = tuple(dataclasses.replace(p, std=stds.get(p.name, p.std)) for p in system.parameters)
+    """The System with axial drag and lift known to 0.1: with less, its filters are not consistent far from hover."""
+    parameters = tuple(
+        dataclasses.replace(p, std=0.1) if p.name in ("axial_drag_ratio", "lift_factor") else p
+        for p in system.parameters
+    )
     return dataclasses.replace(system, parameters=parameters)
 
 

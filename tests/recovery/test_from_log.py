@@ -37,7 +37,7 @@ from tests.recovery.tracked import flight_of, tracked, window
             3.0,
             0.7,
             (30.0, np.inf),
-            2.5,
+            3.0,
         ),
     ],
 )

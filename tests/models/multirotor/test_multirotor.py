@@ -51,7 +51,7 @@ def test_drag_wind_lag_and_bias():
         system,
         mass=1.2,
         drag=0.6,
-        axial_drag=0.9,
+        axial_drag_ratio=1.5,
         lift_factor=0.4,
         wind_force=(0.9, -0.3),
         accelerometer_bias=bias,

@@ -26,7 +26,7 @@ from tests.workflows.tracks_for_tests import T, made_flight, made_track, quantit
 QUANTITIES = [
     "mass",
     "drag",
-    "axial_drag",
+    "axial_drag_ratio",
     "lift_factor",
     "wind_force_x",
     "wind_force_y",

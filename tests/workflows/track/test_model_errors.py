@@ -189,14 +189,16 @@ def test_the_error_starts_where_the_range_excludes_one() -> None:
 
 
 def test_gusts_that_the_wind_shows_are_in_the_band_of_the_mass() -> None:
-    """c sigma_w / (m g), beyond the standard deviation of the wind's estimates."""
+    """r k sigma_w / (m g), beyond the standard deviation of the wind's estimates."""
     flight, rng = made_flight(), np.random.default_rng(0)
     gusts = np.repeat(rng.standard_normal(40), 250)
     errors = model_errors(flight, airframe_of(), T)
-    drag, axial = (quantity(k * DRAG, 0.01, "N s/m", t=T) for k in (1.0, 2.0))
+    drag, ratio = quantity(DRAG, 0.01, "N s/m", t=T), quantity(2.0, 0.1, "1", t=T)
     for sigma, std in ((0.0, 0.1), (1.0, 0.1), (1.0, 2.0)):
         x, y = (quantity(sigma * gusts, std, "m/s", t=T) for _ in "xy")
-        track = made_track(quantity(MASS, 1e-4, t=T), t=T, drag=drag, axial_drag=axial, wind_x=x, wind_y=y)
+        track = made_track(
+            quantity(MASS, 1e-4, t=T), t=T, drag=drag, axial_drag_ratio=ratio, wind_x=x, wind_y=y
+        )
         wide = with_model_errors(track, flight, errors).quantities["mass"].std
         middle = np.abs(T - 20.0) < 1.0
         rms = float(np.std(gusts[np.abs(T - 20.0) < 10.0]))

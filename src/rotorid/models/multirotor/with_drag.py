@@ -2,13 +2,14 @@
 
     q' = 1/2 q (x) omega                               T' = (T_c - T) / tau
     v' = s / m (R(q) (0, 0, T) + f) + g                d  = f_w - k v,    d_z = z . d,    d_p = d - d_z z
-    a  = s / m ((0, 0, T) + R(q)^T f) + b              f  = d_p + (c / k d_z + l |d_p|^2 / W) z + (0, 0, f_z)
+    a  = s / m ((0, 0, T) + R(q)^T f) + b              f  = d_p + (r d_z + l |d_p|^2 / W) z + (0, 0, f_z)
 
 a is what the accelerometer measures. T_c is the thrust that the rotor commands or speeds give by the airframe's numbers, or the
 commanded thrust itself; s is its scale. Seed 000 (eqs. 44-47) is the case k = 0, tau = 0, f = 0. k is the drag across the
-rotor axis z, c that along it: thrust falls as a rotor climbs (inflow). Its prior is independent of that of k, so that climbs
-say nothing of k. l is the lift factor: by translational lift rotors pull more in wind, as the square of the drag across their
-axis, over the weight W. (With a translational lift k_h per rotor, N s^2/m^2, l = sum k_h W / k^2.)
+rotor axis z, r k that along it: thrust falls as a rotor climbs (inflow), by 0.7 to 2 times the drag across it. l is the lift
+factor: by translational lift rotors pull more in wind, as the square of the drag across their axis, over the weight W. The
+model is linear in r and l, which exist without knowing drag and wind apart. (With a translational lift k_h per rotor,
+N s^2/m^2, l = sum k_h W / k^2.)
 
 What is tracked of the wind is its horizontal force f_w = k w on the vehicle at rest, which stays observable when drag and wind
 cannot be separated (in a steady hover); the wind itself is w = f_w / k. A steady vertical wind acts just as less mass does.
@@ -65,10 +66,9 @@ _WIND_FORCE_DRIFT = 0.25  # m/s^2 per square root of s
 _UPDRAUGHT = 0.015  # of the weight, standard deviation
 _UPDRAUGHT_TIME = 1.0  # s
 _ONSET = 10.0  # s after the start in which a weighed mass hardly changes
-# Axial drag: over the weight 0.02 s/m for a small quadrotor to 0.13 s/m by momentum theory for large light rotors; over the
-# drag across the axis 0.74 to 2.0 for rotors of known drag. A wider prior takes up a payload that is put on in a climb.
-_AXIAL_PER_WEIGHT = (0.05, 0.025)  # s/m, mean and standard deviation
-_AXIAL_RATIO = (1.1, 0.35)
+# Axial drag ratio: 0.74 to 2.0 for rotors of known drag, 1 for a body that is alike on all sides. A wider prior takes up a
+# payload that is put on in a climb.
+_RATIO = (1.1, 0.35)  # mean and standard deviation
 # 0 without, 1.3 for a small quadrotor. The noise of measured speeds makes the response to the thrust look smaller, which a
 # lift that is too large explains just as well: with measured speeds its prior is tighter.
 _LIFT, _LIFT_OF_SPEEDS = (0.3, 0.5), (0.3, 0.2)  # mean and standard deviation
@@ -167,12 +167,11 @@ class Multirotor(System):
         across = drag - along * z
         lift = p["lift_factor"] / self.weight * (across @ across)
         updraught = jnp.stack([zero, zero, x["updraught"]])
-        return across + (p["axial_drag"] / p["drag"] * along + lift) * z + updraught
+        return across + (p["axial_drag_ratio"] * along + lift) * z + updraught
 
     def derive(self, x: Values, p: Values) -> Values:
         wind, scale = p["wind_force"] / p["drag"], p["thrust_scale"]
-        along = {"axial_drag": scale * p["axial_drag"]} if self.parameter("axial_drag").tracked else {}
-        return along | {
+        return {
             "drag": scale * p["drag"],
             "wind_force_x": scale * p["wind_force"][0],
             "wind_force_y": scale * p["wind_force"][1],
@@ -182,9 +181,7 @@ class Multirotor(System):
 
     @property
     def derived_units(self) -> Mapping[str, str]:
-        along = {"axial_drag": "N s/m"} if self.parameter("axial_drag").tracked else {}
-        forces = {"drag": "N s/m", "wind_force_x": "N", "wind_force_y": "N"}
-        return {**along, **forces, "wind_x": "m/s", "wind_y": "m/s"}
+        return {"drag": "N s/m", "wind_force_x": "N", "wind_force_y": "N", "wind_x": "m/s", "wind_y": "m/s"}
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
         force = rotations.rotate(x["attitude"], _along_z(x["thrust"])) + self.air_force(x, p)
@@ -234,7 +231,7 @@ def multirotor(
         has_velocity: whether the velocity is measured; without it, drag along the rotor axis and lift are not tracked.
     Returns:
         The System; it tracks mass or thrust scale (both, if the mass is better known than the thrust), drag, wind force (N,
-        world) and accelerometer bias (m/s^2, body), and with velocity the axial drag and the lift factor.
+        world) and accelerometer bias (m/s^2, body), and with velocity the axial drag ratio and the lift factor.
     Raises:
         AirframeError: rotor commands are the input and the airframe has no thrust curve; or speeds, and it has no thrust
             coefficient.
@@ -290,7 +287,7 @@ def _mass_and_scale(airframe: Airframe, nominal: float, *, is_known: bool) -> tu
 def _air(
     airframe: Airframe, nominal: float, has_velocity: bool, lift: tuple[float, float]
 ) -> tuple[Parameter, ...]:
-    """Drag, axial drag, lift factor and wind force. lift: prior of the lift factor, where the airframe has none."""
+    """Drag, axial drag ratio, lift factor and wind force. lift: prior of the lift factor, where the airframe has none."""
     root = math.sqrt(
         (len(airframe.rotors) or 4) * nominal * GRAVITY
     )  # of the rotors' thrusts in hover, summed
@@ -300,19 +297,17 @@ def _air(
     gain, gain_std = _number(airframe, "translational_lift")
     value = body + root * rotor or _DRAG_PER_MASS * nominal
     std = math.hypot(body_std, root * rotor_std) or value
-    along = _scaled(_AXIAL_PER_WEIGHT, nominal * GRAVITY)
+    ratio = _RATIO
     if inflow:
-        along = (axial + root * inflow, math.hypot(axial_std, root * inflow_std))
-    elif airframe.get("drag") is not None or rotor:
-        along = _scaled(_AXIAL_RATIO, value)
+        ratio = ((axial + root * inflow) / value, math.hypot(axial_std, root * inflow_std) / value)
     if gain:
         per_gain = (len(airframe.rotors) or 4) * nominal * GRAVITY / value**2
         lift = (per_gain * gain, per_gain * gain_std)
     if not has_velocity:
-        along, lift = (value, 0.0), (0.0, 0.0)
+        ratio, lift = (1.0, 0.0), (0.0, 0.0)
     return (
         Parameter("drag", value, std, "N s/m", _POSITIVE, _DRAG_DRIFT * value, "body x, y", True),
-        Parameter("axial_drag", *along, "N s/m", _POSITIVE, _DRAG_DRIFT * along[0], "body z", True),
+        Parameter("axial_drag_ratio", *ratio, "1", _POSITIVE, _DRAG_DRIFT, "body z", True),
         Parameter("lift_factor", *lift, "1", _POSITIVE, _DRAG_DRIFT, "body z", True),
         Parameter(
             "wind_force",
@@ -323,12 +318,6 @@ def _air(
             frame="world",
         ),
     )
-
-
-def _scaled(prior: tuple[float, float], size: float) -> tuple[float, float]:
-    """Mean and standard deviation of a prior that is relative to a size."""
-    mean, std = prior
-    return mean * size, std * size
 
 
 def _number(airframe: Airframe, name: str, axis: int = 0) -> tuple[float, float]:

@@ -17,16 +17,16 @@ by 5 %, what such forces amount to.
     f_p = -kappa k v_p                                             without what is slower than 5 s
 
 kappa is 1 where the drag is right: a steady wind does not enter. A drag of kappa k shifts the wind w that is tracked with k by
-(1 - kappa) / kappa (v - w), the wind force by (1 - kappa) k v, and the force along the rotor axis by (1 - kappa) c v_z,
-with c the axial drag.
+(1 - kappa) / kappa (v - w), the wind force by (1 - kappa) k v, and the force along the rotor axis by (1 - kappa) r k v_z,
+with r the axial drag ratio.
 
 *Drag at low speed*. Forces of 0.05 m/s^2 that vary with the velocity and are not drag (gusts that the autopilot answers, the
 accelerometer away from the centre of mass) give the drag a standard deviation of 0.05 m (1 / v_rms - 1 / v_1), with v_rms the
 velocity across the rotor axis until then, below v_1 = 1 m/s, at most the drag itself; the wind w = f_w / k has the same
-relative one.
+relative one, and the force along the rotor axis r v_z times that of k.
 
 *Gusts*. A gust acts up and down as well as across: with sigma_w the standard deviation of the tracked wind over 20 s,
-beyond that of its estimates, the force along the rotor axis varies by c sigma_w. Its slow part looks like mass.
+beyond that of its estimates, the force along the rotor axis varies by r k sigma_w. Its slow part looks like mass.
 
 *Mass*. Where the thrust of the first seconds carries another mass than that of the airframe, by more than both uncertainties,
 one of them is wrong, and the flight does not show which. The band then contains both.
@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -244,7 +245,7 @@ def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Trac
     gain = drag_gain(flight, track)
     if gain is not None:
         quantities |= _with_drag_error(track.t, quantities, main, flight, gain, errors.weight)
-    quantities |= _with_unmodelled_forces(track.t, quantities, flight, errors.weight)
+    quantities |= _with_unmodelled_forces(track.t, quantities, main, flight, errors.weight)
     relative = _gust_force(track) / errors.weight
     quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return dataclasses.replace(track, quantities=quantities)
@@ -357,15 +358,15 @@ def _with_drag_error(
     v_body = _body_velocity(flight, t)
     if v_body is not None:
         along = np.sqrt(_mean_over(t, v_body[:, 2] ** 2, _BRIEF))
-        relative = error * np.abs(quantities.get("axial_drag", drag).value) * along / weight
+        relative = error * _axial_ratio(quantities) * np.abs(drag.value) * along / weight
         widened[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return widened
 
 
 def _with_unmodelled_forces(
-    t: Float[np.ndarray, " n"], quantities: dict[str, Quantity], flight: Flight, weight: float
+    t: Float[np.ndarray, " n"], quantities: dict[str, Quantity], main: str, flight: Flight, weight: float
 ) -> dict[str, Quantity]:
-    """Drag and wind with the effect of forces that vary with the velocity."""
+    """Drag, wind and main quantity with the effect of forces that vary with the velocity."""
     v = _body_velocity(flight, t)
     if "drag" not in quantities or v is None:
         return {}
@@ -374,14 +375,16 @@ def _with_unmodelled_forces(
     size = np.maximum(np.abs(drag.value), 1e-12)
     per_speed = np.maximum(1.0 / np.maximum(v_rms, 1e-6) - 1.0 / _LOW_SPEED, 0.0)
     std = np.minimum(_UNMODELLED * weight / GRAVITY * per_speed, size)
+    along = np.sqrt(_mean_over(t, v[:, 2] ** 2, _BRIEF))
+    relative = _axial_ratio(quantities) * std * along / weight
+    widened = {"drag": _with_std(drag, std)}
+    widened[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     winds = {n: quantities[n] for n in ("wind_x", "wind_y") if n in quantities}
-    return {"drag": _with_std(drag, std)} | {
-        n: _with_std(w, std / size * np.abs(w.value)) for n, w in winds.items()
-    }
+    return widened | {n: _with_std(w, std / size * np.abs(w.value)) for n, w in winds.items()}
 
 
 def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:
-    """c sigma_w, N; 0 where no wind is tracked."""
+    """r k sigma_w, N; 0 where no wind is tracked."""
     if not {"wind_x", "wind_y", "drag"} <= set(track.quantities):
         return 0.0
     variance = np.zeros(len(track.t))
@@ -390,7 +393,11 @@ def _gust_force(track: Track) -> Float[np.ndarray, " n"] | float:
         departure = np.where(wind.informed, wind.value - _mean_over(track.t, wind.value, _GUSTS), 0.0)
         variance += 0.5 * np.maximum(_mean_over(track.t, departure**2 - wind.std**2, _GUSTS), 0.0)
     sigma = np.sqrt(variance)
-    return np.abs(track.quantities.get("axial_drag", track.quantities["drag"]).value) * sigma
+    return _axial_ratio(track.quantities) * np.abs(track.quantities["drag"].value) * sigma
+
+
+def _axial_ratio(quantities: Mapping[str, Quantity]) -> Float[np.ndarray, " n"] | float:
+    return quantities["axial_drag_ratio"].value if "axial_drag_ratio" in quantities else 1.0
 
 
 def _body_velocity(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"] | None:
