@@ -48,6 +48,7 @@ WHITE = OutputNoise(
 def airframe() -> Airframe:
     found = load_airframe("px4-sih-quad")
     more = {name: Quantity(value, unit) for name, (value, unit) in MORE.items()}
+    more["torque_ratio"] = dataclasses.replace(found.quantities["torque_ratio"], std=None)
     return dataclasses.replace(found, quantities={**found.quantities, **more})
 
 

@@ -22,7 +22,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_std
 from rotorid.signals.estimator_faults import estimator_findings
 from rotorid.workflows.identify.checks.drag import DRAGS
-from rotorid.workflows.identify.preparation import FitData, Preparation, time_in_air
+from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest
 from rotorid.workflows.identify.result import far_quantities, scales_with_thrust
 
@@ -70,7 +70,7 @@ def log_findings(preparation: Preparation) -> list[Finding]:
         if flight.flight.cut
     ]
     for flight in preparation.flights:
-        findings += estimator_findings(flight.flight, time_in_air(flight.flight))
+        findings += estimator_findings(flight.flight, flight.parts)
     names = tuple(flight.name for flight in preparation.flights if flight.has_turned_force)
     if names:
         findings.append(

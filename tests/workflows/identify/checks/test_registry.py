@@ -189,15 +189,20 @@ def test_flights_that_cannot_be_checked_pass(flight: Flight, airframe: Airframe)
     curve = dataclasses.replace(mirrored.thrust_curve, voltage=15.0, voltage_exponent=2.0)
     sagging = dataclasses.replace(mirrored, thrust_curve=curve)
     assert check([flight], sagging) == []
+
+
+def test_rotors_are_checked_by_measured_speeds(flight: Flight, airframe: Airframe) -> None:
     command = flight["rotor_command"]
     speed = dataclasses.replace(command, name="rotor_speed", values=1000.0 * np.sqrt(command.values))
     signals = {n: s for n, s in flight.signals.items() if n != "rotor_command"}
     turning = dataclasses.replace(flight, signals={**signals, "rotor_speed": speed})
     coefficient = Quantity((1e-6,), "N s^2")
     by_speed = dataclasses.replace(
-        mirrored, quantities={**mirrored.quantities, "thrust_coefficient": coefficient}
+        airframe, quantities={**airframe.quantities, "thrust_coefficient": coefficient}
     )
     assert check([turning], by_speed) == []
+    with pytest.raises(AirframeError, match="rotor 0 rolls the vehicle in the wrong direction"):
+        check([turning], with_rotor(by_speed, 0, position=(0.2, 0.2, 0.0)))
 
 
 def test_a_log_without_flight_is_refused(flight: Flight, airframe: Airframe) -> None:
