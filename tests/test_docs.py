@@ -142,6 +142,7 @@ def test_pages_of_commands_are_of_commands_that_exist(generator: ModuleType) -> 
 
 def test_options_that_the_docs_name_exist(generator: ModuleType) -> None:
     known = {"--help", "--version", "--traceback", "--install-completion", "--show-completion"}
+    known |= {"--ros-args"}  # of ROS, after --
     known |= {
         option for command in generator.commands().values() for p in command.params for option in p.opts
     }

@@ -82,7 +82,7 @@ def test_a_right_airframe_keeps_a_narrow_band() -> None:
     result, rows = tracked("right")
     mass = result.quantities["mass"]
     assert np.median((mass.std / mass.value)[rows]) < 0.03
-    assert np.sqrt(np.mean((mass.value / result.truth["mass"] - 1.0)[rows] ** 2)) < 0.025
+    assert np.sqrt(np.mean((mass.value / result.truth["mass"] - 1.0)[rows] ** 2)) < 0.032
 
 
 def test_a_wrong_drag_does_not_leave_a_narrow_band_of_the_wind() -> None:

@@ -23,7 +23,7 @@ from tests.running import here
 from tests.workflows.fleet.test_fleet import write
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 
-WITHOUT_JSON: Final = {"app", "live", "reproduce"}
+WITHOUT_JSON: Final = {"app", "live", "reproduce", "ros"}
 """A server, a session that ends when its vehicle does, and hours of simulation: their results are in their files."""
 
 WITHOUT_PAGE: Final = {
@@ -141,7 +141,7 @@ def cheap(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command_has_the_options() -> None:
     assert {name for name, entry in COMMANDS.items() if not entry.has_json} == WITHOUT_JSON
     without_page = {name for name, entry in COMMANDS.items() if not entry.has_report}
-    assert without_page == WITHOUT_PAGE | {"app", "live"}
+    assert without_page == WITHOUT_PAGE | {"app", "live", "ros"}
     assert {name for name, entry in COMMANDS.items() if entry.has_json} == set(RUNS)
 
 
@@ -223,6 +223,7 @@ WRONG: Final = {
     "track": ["none.ulg", "-a", "simulated-quad"],
     "wrench": ["none.ulg", "-a", HEXAROTOR],
     "live": ["none.tlog", "-a", "simulated-quad"],
+    "ros": ["--estimator", "none"],
     "learn": ["none.ulg", "-a", HEXAROTOR, "-o", "model"],
     "fit-dlm": ["none.csv", "-c", "y"],
     "lpv": ["-a", "quadrotor-plus"],
