@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+
+from rotorid.errors import SettingError
 
 
 def cache_folder() -> Path:
@@ -20,14 +23,56 @@ def state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "rotorid"
 
 
+def code_folder(name: str) -> Path | None:
+    """A folder of compiled code in the cache, which is created for this user alone (mode 0700).
+
+    What lies in it is run, so nobody else may write to it or to the cache folder around it.
+
+    Returns:
+        The folder; None where it cannot be created or written to, as in a read-only home folder.
+    Raises:
+        SettingError: another user owns one of the two folders, or may write to it.
+    """
+    folder = cache_folder() / name
+    try:
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for place in (folder.parent, folder):
+            place.mkdir(mode=0o700, exist_ok=True)
+            _check_private(place)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user, and no other user may write to it."""
+    return not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def _check_private(folder: Path) -> None:
+    """Raise SettingError if another user owns the folder or may write to it; else nobody else may read it either."""
+    status = folder.stat()
+    if is_private(status):
+        if os.name == "posix" and stat.S_IMODE(status.st_mode) & 0o077:
+            folder.chmod(0o700)
+        return
+    if status.st_uid != os.getuid():
+        reason, remedy = f"belongs to another user ({status.st_uid})", ""
+    else:
+        reason, remedy = "can be written to by other users", f"delete it (rm -r '{folder}'), or "
+    raise SettingError(
+        f"{folder}: {reason}, and compiled code in it is run; {remedy}name a folder of your own in ROTORID_CACHE"
+    )
+
+
 def keep_compiled() -> None:
-    """Enable JAX's cache of compiled code, which all runs and processes share."""
+    """Enable JAX's cache of compiled code, which all runs and processes share. Raises SettingError as `code_folder` does."""
     import jax
 
-    folder = cache_folder() / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # read-only home folder: compilation is not cached
+    folder = code_folder("jax")
+    if folder is None:
+        return  # compilation is not cached
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

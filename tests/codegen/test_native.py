@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
 import casadi as ca
 import numpy as np
 import pytest
 
+from rotorid.cache import keep_compiled
 from rotorid.codegen import native
+from rotorid.errors import SettingError
+
+_SOURCE = '__attribute__((visibility("default"))) int answer(void) { return 42; }'
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache of compiled code."""
+    if native.compiler() is None:
+        pytest.skip("no C compiler here")
+    monkeypatch.setenv("ROTORID_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "native"
+
+
+def _answer() -> int:
+    return native.build("answer", lambda: [_SOURCE], {}).answer()
+
+
+def _library(cache: Path) -> Path:
+    (library,) = cache.glob("*.so")
+    return library
 
 
 def test_machine_code_gives_the_same_bits(monkeypatch):
@@ -27,3 +56,80 @@ def test_machine_code_gives_the_same_bits(monkeypatch):
 
     monkeypatch.setattr(native, "build", absent)
     assert native.compiled(function) is function
+
+
+def test_nobody_else_can_read_or_write_the_cache(cache):
+    before = os.umask(0)
+    try:
+        assert _answer() == 42
+    finally:
+        os.umask(before)
+    for path in (cache.parent, cache, *cache.iterdir()):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+@pytest.mark.parametrize("place", [".", "native", "jax"])
+def test_a_cache_that_others_can_write_to_is_refused(cache, place):
+    folder = cache.parent / place
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with pytest.raises(SettingError, match="can be written to by other users.* ROTORID_CACHE") as caught:
+        _answer() if place == "native" else keep_compiled()
+    assert "\n" not in str(caught.value)
+    assert not list(cache.glob("*.so"))
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give folders away")
+def test_a_cache_of_another_user_is_refused(cache):
+    cache.mkdir(parents=True)
+    os.chown(cache, 12345, 12345)
+    with pytest.raises(SettingError, match=r"belongs to another user \(12345\)"):
+        _answer()
+
+
+def test_a_command_refuses_the_cache_in_one_line(cache, tmp_path):
+    cache.mkdir(parents=True)
+    cache.parent.chmod(0o777)
+    (tmp_path / "log.csv").write_text("t,thrust\n0,1\n")
+    arguments = [
+        sys.executable,
+        "-m",
+        "rotorid",
+        "track",
+        str(tmp_path / "log.csv"),
+        "--airframe",
+        "crazyflie-2.1",
+    ]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"rotorid: {cache.parent}: can be written to by other users")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped bit", "empty", "no digest", "writable"])
+def test_a_broken_library_is_compiled_again(cache, damage):
+    assert _answer() == 42
+    library = _library(cache)
+    content = library.read_bytes()
+    library.unlink()  # a new file, since this process has the old one in memory
+    library.write_bytes(
+        {
+            "truncated": content[: len(content) // 3],
+            "empty": b"",
+            "flipped bit": bytes([content[0] ^ 1]) + content[1:],
+        }.get(damage, content)
+    )
+    if damage == "no digest":
+        library.with_name(f"{library.name}.sha256").unlink()
+    if damage == "writable":
+        library.chmod(0o666)
+    changed = library.stat().st_ino
+    assert _answer() == 42
+    assert ctypes.CDLL(str(_library(cache))).answer() == 42
+    assert library.stat().st_ino != changed
+    assert sorted(p.name for p in cache.iterdir()) == [library.name, f"{library.name}.sha256"]
+
+
+def test_an_intact_library_is_not_compiled_again(cache, monkeypatch):
+    assert _answer() == 42
+    monkeypatch.setattr(native, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert _answer() == 42

@@ -1,4 +1,8 @@
-"""Compile C source and load it with ctypes; the libraries are kept in the user's cache."""
+"""Compile C source and load it with ctypes; the libraries are kept in the user's cache.
+
+A library is loaded only from a folder that no other user can write to, and only if its content has the SHA-256 in the file
+beside it (`<name>.so.sha256`). A library without it, or with another content, is compiled again.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from pathlib import Path
 
 import casadi as ca
 
-from rotorid.cache import cache_folder
+from rotorid.cache import code_folder, is_private
 
 FOLDER = Path(__file__).with_name("c")
 """The C files that come with rotorid."""
@@ -63,7 +67,7 @@ def build(
     Neighbouring units are compiled as one file, so no two may define the same name. key: identifies the content of the
     units; the version of rotorid is added. flags: further compiler flags. $CFLAGS come after them and override them.
     is_kernel: whether the units are short loops written by hand, which are optimised fully in any case. Raises BuildError
-    without a compiler, or if it fails.
+    without a compiler, or if it fails, and SettingError if other users can write to the cache.
     """
     command = compiler()
     if command is None:
@@ -77,12 +81,15 @@ def build(
     ]
     name = hashlib.sha256("\0".join([*command, *options, _machine(), _generator(), key]).encode()).hexdigest()
     library = _library_folder() / f"{name[:32]}.so"
-    if not library.exists():
+    if not _is_intact(library):
         try:
             _compile(command, [*options, f"-I{FOLDER}"], units(), library)
         except OSError as error:
             raise BuildError(f"{library.parent}: {error.strerror}") from error
-    return ctypes.CDLL(str(library))
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        raise BuildError(f"{library}: cannot be loaded ({error})") from error
 
 
 def compiled(function: ca.Function) -> ca.Function:
@@ -113,7 +120,37 @@ def _compile(command: list[str], options: list[str], units: Sequence[str], libra
             objects = list(pool.map(one, range(len(files))))
         shared = folder / "linked.so"
         _call([*command, "-shared", "-o", str(shared), *map(str, objects), "-lm"])
-        os.replace(shared, library)
+        digest = folder / "digest"
+        digest.write_text(hashlib.sha256(shared.read_bytes()).hexdigest())
+        for partial, path in ((shared, library), (digest, _digest_file(library))):
+            partial.chmod(0o600)
+            _replace(partial, path)
+
+
+def _replace(partial: Path, path: Path) -> None:
+    """Give a complete file its name, once it is on the disk."""
+    descriptor = os.open(partial, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(partial, path)
+
+
+def _digest_file(library: Path) -> Path:
+    return library.with_name(f"{library.name}.sha256")
+
+
+def _is_intact(library: Path) -> bool:
+    """Whether there is a library of this user's, as it was compiled."""
+    try:
+        with library.open("rb") as file:
+            if not is_private(os.fstat(file.fileno())):
+                return False
+            content = file.read()
+        return hashlib.sha256(content).hexdigest() == _digest_file(library).read_text()
+    except (OSError, ValueError):
+        return False
 
 
 def _files(units: Sequence[str], size: int) -> list[str]:
@@ -137,14 +174,7 @@ def _call(command: list[str]) -> None:
 
 def _library_folder() -> Path:
     """A folder in the user's cache, or a temporary folder of this process if the cache is not writable."""
-    folder = cache_folder() / "native"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    return Path(_own_folder().name)
+    return code_folder("native") or Path(_own_folder().name)
 
 
 @functools.cache
