@@ -24,6 +24,7 @@ ORDER = (
     "findings",
     "progress",
     "cache",
+    "documents",
     "uninterrupted",
     "display",
     "geometry",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -26,7 +27,7 @@ def state_folder() -> Path:
 def code_folder(name: str) -> Path | None:
     """A folder of compiled code in the cache, which is created for this user alone (mode 0700).
 
-    What lies in it is run, so nobody else may write to it or to the cache folder around it.
+    What lies in it is run, so no other user may write to it or to the cache folder around it.
 
     Returns:
         The folder; None where it cannot be created or written to, as in a read-only home folder.
@@ -52,7 +53,7 @@ def is_private(status: os.stat_result) -> bool:
 
 
 def _check_private(folder: Path) -> None:
-    """Raise SettingError if another user owns the folder or may write to it; else nobody else may read it either."""
+    """Raise SettingError if another user owns the folder or may write to it; else stop others from reading it."""
     status = folder.stat()
     if is_private(status):
         if os.name == "posix" and stat.S_IMODE(status.st_mode) & 0o077:
@@ -74,5 +75,48 @@ def keep_compiled() -> None:
     folder = code_folder("jax")
     if folder is None:
         return  # compilation is not cached
+    _check_jax_entries()
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+_MAGIC = b"rotorid1"
+
+
+def sealed(content: bytes) -> bytes:
+    """Content with its SHA-256 behind it, see `unsealed`. A decompressor of zstd or zlib ignores what is added."""
+    return content + hashlib.sha256(content).digest() + _MAGIC
+
+
+def unsealed(content: bytes) -> bytes | None:
+    """The content that was sealed; None where it is not complete or was changed."""
+    value, digest, magic = content[:-40], content[-40:-8], content[-8:]
+    return value if magic == _MAGIC and hashlib.sha256(value).digest() == digest else None
+
+
+def _check_jax_entries() -> None:
+    """Seal the entries of JAX's cache: JAX runs a damaged one (which can end the process), or warns of it at every start.
+
+    JAX has no public way to do so. Where the class of its cache has another place (held by a test), its entries are not sealed.
+    """
+    from jax._src import compilation_cache
+
+    base = getattr(compilation_cache, "LRUCache", None)
+    if base is None or hasattr(base, "rotorid_sealed"):
+        return
+
+    class SealedCache(base):
+        rotorid_sealed = True
+
+        def get(self, key: str) -> bytes | None:
+            content = super().get(key)
+            value = None if content is None else unsealed(content)
+            if content is not None and value is None:
+                for path in Path(str(self.path)).glob(f"{key}-*"):
+                    path.unlink(missing_ok=True)  # `put` replaces no entry
+            return value
+
+        def put(self, key: str, value: bytes) -> None:
+            super().put(key, sealed(value))
+
+    compilation_cache.LRUCache = SealedCache  # type: ignore[misc]

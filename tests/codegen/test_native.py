@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from rotorid.cache import keep_compiled
+from rotorid.cache import keep_compiled, sealed, unsealed
 from rotorid.codegen import native
 from rotorid.errors import SettingError
 
@@ -73,7 +73,7 @@ def test_a_cache_that_others_can_write_to_is_refused(cache, place):
     folder = cache.parent / place
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    with pytest.raises(SettingError, match="can be written to by other users.* ROTORID_CACHE") as caught:
+    with pytest.raises(SettingError, match=r"can be written to by other users.* ROTORID_CACHE") as caught:
         _answer() if place == "native" else keep_compiled()
     assert "\n" not in str(caught.value)
     assert not list(cache.glob("*.so"))
@@ -133,3 +133,36 @@ def test_an_intact_library_is_not_compiled_again(cache, monkeypatch):
     assert _answer() == 42
     monkeypatch.setattr(native, "_compile", lambda *_: pytest.fail("compiled again"))
     assert _answer() == 42
+
+
+_COMPILE = """
+import jax
+from rotorid.cache import keep_compiled, sealed, unsealed
+keep_compiled()
+print(jax.jit(lambda x: x * 3.0)(2.0))
+"""
+
+
+def test_a_broken_entry_of_jax_is_compiled_again(cache, monkeypatch):
+    def run() -> tuple[str, str]:
+        done = subprocess.run([sys.executable, "-c", _COMPILE], capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr
+
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    (cache.parent / "jax").mkdir(parents=True)
+    assert run() == ("6.0\n", "")
+    (entry,) = (cache.parent / "jax").glob("*-cache")
+    broken = bytes(b ^ (k % 97 == 96) for k, b in enumerate(entry.read_bytes()))
+    entry.write_bytes(broken)
+    assert run() == ("6.0\n", "")
+    assert entry.read_bytes() != broken
+    assert unsealed(entry.read_bytes()) is not None
+
+
+def test_what_is_sealed_is_complete_and_unchanged():
+    content = bytes(range(100))
+    whole = sealed(content)
+    assert unsealed(whole) == content
+    damaged = [whole[:n] for n in range(len(whole))]
+    damaged += [whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in range(len(whole))]
+    assert {unsealed(d) for d in damaged} == {None}

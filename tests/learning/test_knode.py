@@ -234,6 +234,22 @@ def test_training_starts_again_if_the_checkpoint_is_damaged(tmp_path) -> None:
     assert found.epochs == 1
 
 
+def test_a_checkpoint_of_another_size_is_not_resumed(tmp_path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    state = TrainingState(
+        weights=({"W_1": jnp.zeros((1, 8, 2))},), best_weights=({"W_1": jnp.zeros((1, 8, 2))},), optimiser=(),
+        best_loss=np.ones(1), stagnant_epochs=np.zeros(1, int), epoch=0, losses=np.ones((1, 1, 2)),
+    )  # fmt: skip
+    Checkpoint(path, "x").save(state, now=True)
+    assert Checkpoint(path, "x").resume(state) is not state
+    for other in (
+        dataclasses.replace(state, weights=({"W_1": jnp.zeros((1, 8, 3))},)),
+        dataclasses.replace(state, losses=np.ones((0, 1, 2))),
+    ):
+        Checkpoint(path, "x").save(other, now=True)
+        assert Checkpoint(path, "x").resume(state) is state
+
+
 @pytest.mark.parametrize(
     ("heads", "message"),
     [

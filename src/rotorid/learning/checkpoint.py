@@ -35,7 +35,7 @@ class Checkpoint:
     _last_write: float = dataclasses.field(default_factory=time.monotonic)
 
     def resume(self, initial: TrainingState) -> TrainingState:
-        """Read the state of the training; the initial state if there is no file with this digest."""
+        """Read the state of the training; the initial state if there is no file with this digest, or with other shapes."""
         leaves, tree = jax.tree.flatten(_tensors(initial))
         try:
             with safe_open(self.path, "np") as file:
@@ -45,6 +45,11 @@ class Checkpoint:
                 losses = file.get_tensor("losses")
                 stagnant_epochs = file.get_tensor("stagnant_epochs")
         except (OSError, SafetensorError):
+            return initial
+        shapes = [np.shape(leaf) for leaf in leaves]
+        members = np.shape(initial.stagnant_epochs)
+        is_complete = [v.shape for v in tensors] == shapes and stagnant_epochs.shape == members
+        if not is_complete or not len(losses) or losses.shape[1:] != (*members, 2):
             return initial
         restored = jax.tree.unflatten(tree, [jnp.asarray(v) for v in tensors])
         return dataclasses.replace(

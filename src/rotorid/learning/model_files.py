@@ -15,10 +15,19 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from rotorid.documents import parse_json, read_at_most
 from rotorid.errors import AirframeError, LogFormatError
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airframe
 from rotorid.models.residual import Residual
-from rotorid.models.residual_files import MODEL, WEIGHTS, head_tables, residual_from, weights_bytes
+from rotorid.models.residual_files import (
+    MODEL,
+    MOST_TEXT,
+    MOST_WEIGHTS,
+    WEIGHTS,
+    head_tables,
+    residual_from,
+    weights_bytes,
+)
 
 AIRFRAME = "airframe.toml"
 _FORMAT = 1
@@ -89,13 +98,13 @@ def load_model(folder: str | Path) -> LearnedModel:
     content = {}
     for name in (MODEL, WEIGHTS, AIRFRAME):
         try:
-            content[name] = (folder / name).read_bytes()
+            content[name] = read_at_most(folder / name, MOST_WEIGHTS if name == WEIGHTS else MOST_TEXT)
         except OSError as error:
             raise LogFormatError(
                 f"{folder / name}: cannot be read ({error.strerror}); give a folder that `rotorid learn` wrote"
             ) from None
     try:
-        table = json.loads(content[MODEL])
+        table = parse_json(content[MODEL])
         if table["format"] != _FORMAT:
             raise ValueError(f"format {table['format']}, this version reads {_FORMAT}")
         residual = residual_from(table["heads"], content[WEIGHTS])
@@ -104,7 +113,7 @@ def load_model(folder: str | Path) -> LearnedModel:
         quantities = tuple(str(v) for v in table.get("quantities", ()))
         correlation = _correlation(table.get("correlation", ()), len(quantities))
         rotor_input = str(table.get("rotor_input", ""))
-    except (ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, SafetensorError) as error:
         raise LogFormatError(
             f"{folder}: not a complete model ({type(error).__name__}: {error}); repeat `rotorid learn`"
         ) from None

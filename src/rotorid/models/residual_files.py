@@ -10,7 +10,6 @@ The files contain only tensors and text, no executable code. An airframe file wi
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,11 +19,16 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
+from rotorid.documents import parse_json, read_at_most
 from rotorid.errors import AirframeError
 from rotorid.models.residual import Head, Residual
 
 MODEL: Final = "model.json"
 WEIGHTS: Final = "weights.safetensors"
+MOST_TEXT: Final = 10_000_000
+"""Largest `model.json` that is read, in bytes."""
+MOST_WEIGHTS: Final = 500_000_000
+"""Largest `weights.safetensors` that is read, in bytes."""
 
 _TENSORS: Sequence[str] = (
     "W_1", "b_1", "W_2", "b_2", "mean", "scale", "unit", "V", "edge", "error", "growth", "typical",
@@ -51,7 +55,7 @@ def residual_from(tables: Sequence[Mapping[str, Any]], weights: bytes) -> Residu
     """The residual of `head_tables` and `weights_bytes`.
 
     Raises:
-        ValueError, KeyError, TypeError, SafetensorError: an entry is missing, has another shape, or is not finite.
+        ValueError, KeyError, TypeError, SafetensorError: an entry is missing, has another shape or type, or is not finite.
     """
     heads = tuple(_head(table) for table in tables)
     tensors = from_bytes(weights)
@@ -79,17 +83,17 @@ def read_residual(source: str, table: Any, folder: Path | None) -> Residual:
     content = {}
     for key, name in table.items():
         try:
-            content[key] = (folder / str(name)).read_bytes()
+            content[key] = read_at_most(folder / str(name), MOST_TEXT if key == "model" else MOST_WEIGHTS)
         except OSError as error:
             raise AirframeError(
                 f"{source}: [residual] {key} {folder / str(name)} cannot be read ({error.strerror}); copy it there, or "
                 "remove [residual] to use the physics alone"
             ) from None
     try:
-        residual = residual_from(json.loads(content["model"])["heads"], content["weights"])
+        residual = residual_from(parse_json(content["model"])["heads"], content["weights"])
         if residual is None:
             raise ValueError("no heads")
-    except (ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, SafetensorError) as error:
         raise AirframeError(
             f"{source}: [residual] is not complete ({type(error).__name__}: {error}); copy its files again, or remove "
             "[residual] to use the physics alone"
@@ -98,7 +102,11 @@ def read_residual(source: str, table: Any, folder: Path | None) -> Residual:
 
 
 def _head(table: Mapping[str, Any]) -> Head:
-    return Head(**{**table, "inputs": tuple(table["inputs"]), "turned": tuple(table["turned"])})
+    head = Head(**{**table, "inputs": tuple(table["inputs"]), "turned": tuple(table["turned"])})
+    names = (head.output, *head.inputs, *head.turned, head.attitude)
+    if not all(isinstance(name, str) for name in names) or head.activation not in ("relu", "tanh"):
+        raise ValueError(f"a head has an entry of a wrong kind: {str(head)[:200]}")
+    return head
 
 
 def _head_weights(tensors: Mapping[str, np.ndarray], i: int, head: Head) -> dict[str, np.ndarray]:
@@ -106,8 +114,22 @@ def _head_weights(tensors: Mapping[str, np.ndarray], i: int, head: Head) -> dict
     weights = {}
     for name in (*_TENSORS, *(("L",) if head.linear else ())):
         value = weights[name] = tensors[f"{i}.{name}"]
+        if value.dtype != np.float64:
+            raise ValueError(f"{name} of {head.output} has the type {value.dtype}, not float64")
         if not np.isfinite(value).all():
             raise ValueError(f"{name} of {head.output} is not finite")
-    if weights["W_1"].shape != (head.hidden, len(weights["mean"])):
-        raise ValueError(f"W_1 of {head.output} has shape {weights['W_1'].shape}")
+    inputs, outputs = weights["mean"].size, weights["b_2"].size
+    shapes = {
+        "W_1": (head.hidden, inputs), "b_1": (head.hidden,), "W_2": (outputs, head.hidden), "L": (outputs, inputs),
+        "edge": (1,), "mean": (inputs,), "scale": (inputs,),
+        **dict.fromkeys(("b_2", "unit", "error", "growth", "typical"), (outputs,)),
+    }  # fmt: skip
+    for name, value in weights.items():
+        is_right = (
+            value.ndim == 2 and value.shape[1] == inputs
+            if name == "V"
+            else np.atleast_1d(value).shape == shapes[name]
+        )
+        if not is_right:
+            raise ValueError(f"{name} of {head.output} has shape {value.shape}")
     return weights

@@ -33,6 +33,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from rotorid.documents import parse_toml
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.shipped_names import shipped_airframes
 from rotorid.models.airframe.validation import FlyBack
@@ -217,7 +218,7 @@ def text_of(path: Path, expected: str) -> str:
 def parse_airframe(text: str, source: str, folder: Path | None = None) -> Airframe:
     """The airframe of a TOML text; source names it in errors. folder: of the files of its `[residual]`."""
     try:
-        table = tomllib.loads(text)
+        table = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise AirframeError(f"{source}: not valid TOML: {error}") from None
     name = str(table.pop("name", Path(source).stem))

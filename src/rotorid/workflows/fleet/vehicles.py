@@ -27,6 +27,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from rotorid.documents import parse_toml
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, load_airframe, shipped_airframes
@@ -182,7 +183,7 @@ def read_map(path: Path) -> tuple[tuple[str, str], ...]:
 
 def _toml_pairs(path: Path, text: str) -> list[tuple[str, str]]:
     try:
-        table = tomllib.loads(text).get("airframes")
+        table = parse_toml(text).get("airframes")
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{path}: not valid TOML: {error}") from None
     if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
