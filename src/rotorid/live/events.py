@@ -51,6 +51,7 @@ EVENT_TYPES: Final = {
     "diverged": EventType("estimate", Severity.ERROR),
     "wrench_not_observed": EventType("session", Severity.WARNING),
     "compilation_awaited": EventType("session", Severity.NOTE),
+    "compilation_ended": EventType("session", Severity.NOTE),
     "messages_skipped": EventType("session", Severity.WARNING),
     "parameter_read": EventType("parameter", Severity.NOTE),
     "parameter_out_of_range": EventType("parameter", Severity.WARNING),

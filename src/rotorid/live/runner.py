@@ -111,7 +111,7 @@ class Runner:
         self._requests: dict[int, MessageRequests] = {}  # by number of the member
         self._start = self._last_packet = self._last_snapshot = self._clock()
         self._restore_deadline: float | None = None
-        self._has_reported_wait = self._is_disconnected = False
+        self._has_reported_wait = self._has_reported_ready = self._is_disconnected = False
         self._arrival = time.time_ns()
 
     def run(self) -> SessionResult:
@@ -179,7 +179,7 @@ class Runner:
             self._requests[number].update(self._clock())
 
     def _check_preparation(self) -> None:
-        """Note the end of the compilation, and say that estimates wait for it. The time to wait for signals begins after it."""
+        """Report that estimates wait for the compilation, and its end. The time to wait for signals begins after it."""
         if self.session.is_preparing:
             self._start = self._clock()
             if self.session.must_wait and not self._has_reported_wait:
@@ -188,6 +188,10 @@ class Runner:
                 self._show(self._first.idle())
         elif self.session.end_preparation():
             self._deferred.freeze()
+            if not self._has_reported_ready:
+                self._has_reported_ready = True
+                self._first.events.add("compilation_ended")
+                self._show(self._first.idle())
 
     def _report_connection(self) -> None:
         """Report that the connection of a link was lost or restored."""

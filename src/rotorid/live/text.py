@@ -234,6 +234,7 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "diverged": lambda _: Health.DIVERGED.meaning,
     "wrench_not_observed": lambda v: f"the external wrench is not observed: {v['reason']}",
     "compilation_awaited": lambda _: "the estimators are still being compiled; estimates begin afterwards",
+    "compilation_ended": lambda _: "the estimators are compiled and ready",
     "messages_skipped": _messages_skipped,
     "parameter_read": lambda v: f"{v['parameter']} is {_value(v)}; it can follow the mass now",
     "parameter_out_of_range": _parameter_out_of_range,
