@@ -15,6 +15,7 @@ from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.workflows.track.model_errors import (
     ThrustResponse,
+    body_velocity,
     drag_gain,
     model_errors,
     thrust_response,
@@ -70,9 +71,13 @@ HOVER = math.sqrt(MASS * GRAVITY / (4.0 * FULL))
 LINEAR = (0.0, MASS * GRAVITY / 4.0 / HOVER)  # right in hover, half the slope
 
 
+def response_of(flight: Flight, airframe: Airframe) -> ThrustResponse | None:
+    return thrust_response(flight, airframe, PARTS, body_velocity(flight, PARTS))
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.5])
 def test_a_right_thrust_curve_has_no_error(noise: float) -> None:
-    response = thrust_response(made_flight(noise=noise), airframe_of(), PARTS)
+    response = response_of(made_flight(noise=noise), airframe_of())
     assert response is not None
     assert response.low - 2.0 * response.std < 0.05
     assert response.high + 2.0 * response.std > -0.05
@@ -81,7 +86,7 @@ def test_a_right_thrust_curve_has_no_error(noise: float) -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
 def test_half_the_slope_is_a_response_of_two(noise: float) -> None:
-    response = thrust_response(made_flight(noise=noise), airframe_of(LINEAR), PARTS)
+    response = response_of(made_flight(noise=noise), airframe_of(LINEAR))
     assert response is not None
     assert response.low - 0.05 < math.log(2.0) < response.high + 0.05
     assert response.error == pytest.approx(1.0, rel=0.1)
@@ -90,13 +95,13 @@ def test_half_the_slope_is_a_response_of_two(noise: float) -> None:
 
 def test_errors_of_the_commands_alone_are_no_error() -> None:
     for noise in np.geomspace(1e-3, 0.3, 8):
-        response = thrust_response(made_flight(command_noise=float(noise)), airframe_of(), PARTS)
+        response = response_of(made_flight(command_noise=float(noise)), airframe_of())
         assert response is None or response.error < 0.01
 
 
 def test_a_lag_that_is_too_long_is_an_error() -> None:
     flight = made_flight(frequency=1.2)
-    right, wrong = (thrust_response(flight, airframe_of(lag=lag), PARTS) for lag in (LAG, 4.0 * LAG))
+    right, wrong = (response_of(flight, airframe_of(lag=lag)) for lag in (LAG, 4.0 * LAG))
     assert right is not None
     assert wrong is not None
     assert right.error < 0.05
@@ -111,8 +116,10 @@ def test_a_hover_shows_nothing() -> None:
     noise = 0.1 * np.random.default_rng(1).standard_normal((len(T), 3))
     force = dataclasses.replace(signals["specific_force"], values=signals["specific_force"].values + noise)
     still = dataclasses.replace(flight, signals={**signals, "specific_force": force})
-    assert thrust_response(still, airframe_of(), PARTS) is None
-    assert drag_gain(still, made_track(1.0, t=T, drag=quantity(DRAG, unit="N s/m", t=T))) is None
+    assert response_of(still, airframe_of()) is None
+    velocity = body_velocity(still, PARTS)
+    assert velocity is not None
+    assert drag_gain(still, made_track(1.0, t=T, drag=quantity(DRAG, unit="N s/m", t=T)), velocity) is None
 
 
 def test_the_band_of_the_mass_grows_with_the_distance_from_the_stated_weight() -> None:
@@ -149,7 +156,9 @@ def test_a_wrong_drag_widens_the_wind_that_follows_from_it(factor: float) -> Non
     v = flight["velocity"].values[:, 0]
     wind = quantity(v + (WIND - v) / factor, 0.05, "m/s", t=T)
     track = made_track(1.0, t=T, drag=quantity(k, 0.01 * k, "N s/m", t=T), wind_x=wind)
-    gain = drag_gain(flight, track)
+    velocity = body_velocity(flight, PARTS)
+    assert velocity is not None
+    gain = drag_gain(flight, track, velocity)
     assert gain is not None
     assert gain.value == pytest.approx(1.0 / factor, rel=0.03)
     wide = with_model_errors(track, flight, model_errors(flight, airframe_of(), T)).quantities

@@ -10,6 +10,7 @@ from rotorid.estimators.wrench.observers import momentum_observer
 from rotorid.live.estimation.channel import Channel, ChannelStep
 from rotorid.live.estimation.command_interpolation import CommandInterpolator
 from rotorid.live.estimation.sampler import SampleRow
+from rotorid.live.estimation.thrust_error import ThrustError
 from rotorid.live.estimation.thrust_model import ThrustModel
 from rotorid.live.estimation.tracker import StepEstimate, Tracker
 from rotorid.live.estimation.wrench_uncertainty import WrenchUncertainty
@@ -52,6 +53,7 @@ class SessionEstimators:
                 system,
                 lambda noise: ESTIMATORS[settings.estimator].build(system, measurement_noise=noise),
                 common_relative_std(airframe, settings.known_mass),
+                ThrustError(airframe, self.thrust_model, settings.known_mass).relative_std,
             ),
             ground_effect_of(airframe),
         )
@@ -184,7 +186,7 @@ class SessionEstimators:
 
     def readings(self, estimate: StepEstimate) -> dict[str, Reading]:
         """Quantities of an estimate of the tracker, and the latest wrench."""
-        readings = self._tracker.tracker.readings(estimate.estimate)
+        readings = self._tracker.tracker.readings(estimate)
         if self._wrench is not None and self._wrench.latest is not None:
             readings |= self._wrench.uncertainty.readings(self._wrench.latest)
         return readings

@@ -49,12 +49,13 @@ _CHECKPOINTS: Final = 0.1, 2.5  # s between two checkpoints, and s that they are
 
 class StepEstimate(NamedTuple):
     """The estimate after one row. t: session time, s. dt: time since the previous row, s. is_after_gap: whether dt exceeds the
-    estimator's `max_gap`."""
+    estimator's `max_gap`. thrust_std: relative standard deviation of the thrust that the estimator does not know."""
 
     t: float
     estimate: Estimate
     dt: float = 0.0
     is_after_gap: bool = False
+    thrust_std: float = 0.0
 
 
 class Checkpoint(NamedTuple):
@@ -72,12 +73,17 @@ class Tracker:
         build: builds the estimator for a measurement noise.
         common_std: relative standard deviation that is added to a quantity, by name: the part that flight data cannot
             reduce, such as that of the thrust scale.
+        thrust_std: relative standard deviation at a session time, s, that is added to the main quantity.
     """
 
     def __init__(
-        self, system: System, build: EstimatorBuilder, common_std: Mapping[str, float] | None = None
+        self,
+        system: System,
+        build: EstimatorBuilder,
+        common_std: Mapping[str, float] | None = None,
+        thrust_std: Callable[[float], float] = lambda t: 0.0,
     ) -> None:
-        self.system = system
+        self.system, self._thrust_std = system, thrust_std
         self._build = build
         self._noise_rows: list[Samples] = []
         self._stream: Stream | None = None
@@ -129,7 +135,8 @@ class Tracker:
 
     def _step(self, sample: Samples, dt: float) -> StepEstimate:
         assert self._stream is not None
-        estimate = StepEstimate(float(sample.t), self._stream.step(sample), dt, dt > self._max_gap)
+        t = float(sample.t)
+        estimate = StepEstimate(t, self._stream.step(sample), dt, dt > self._max_gap, self._thrust_std(t))
         interval, memory = _CHECKPOINTS
         if not self._checkpoints or estimate.t >= self._checkpoints[-1].estimate.t + interval:
             self._checkpoints.append(Checkpoint(self._stream.checkpoint(), estimate))
@@ -157,9 +164,11 @@ class Tracker:
         shared = float(estimate.covariance[0, s]) / max(float(estimate.std[s] * estimate.value[0]), 1e-300)
         return math.hypot(float(self._common_std[0]), shared)
 
-    def readings(self, estimate: Estimate) -> dict[str, Reading]:
+    def readings(self, step: StepEstimate) -> dict[str, Reading]:
         """Tracked and derived quantities of an estimate."""
+        estimate = step.estimate
         std = np.hypot(estimate.std, self._common_std * np.asarray(estimate.value))
+        std[0] = math.hypot(std[0], step.thrust_std * float(estimate.value[0]))
         tracked = {
             name: Reading(value, s, unit)
             for name, value, s, unit in zip(

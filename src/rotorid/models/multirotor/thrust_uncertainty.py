@@ -8,6 +8,11 @@ uncertainty of the thrust, relative to it, is the first of these that the airfra
     neither             `UNSTATED_STD`
 
 A mass that is known better than that (one that was weighed) calibrates the thrust in the first seconds of a flight.
+
+*Voltage*. With e the exponent of the voltage V in the thrust curve, and V_0 the voltage at which the thrust is known (of the
+curve, or of the first seconds where the mass was weighed), the thrust has a relative standard deviation of
+std(e) |ln(V / V_0)|, with |ln(V / V_0)| taken as 0.03 where the voltage is unknown. Motors without speed control also lose
+thrust while they warm up: 0.025 within some 20 s. Both apply to curves whose exponent has a standard deviation.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from jaxtyping import Float
 
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
@@ -23,6 +29,12 @@ from rotorid.models.system import GRAVITY
 
 UNSTATED_STD: Final = 0.1
 """Relative standard deviation of a thrust whose airframe file gives none: what thrust stands and flights differ by."""
+
+CALIBRATION_TIME: Final = 10.0
+"""s from the start of a flight in which a weighed mass calibrates the thrust."""
+
+_UNKNOWN_SAG: Final = 0.03  # of ln V after the first seconds, where the voltage is unknown
+_WARM_UP, _WARM_UP_TIME = 0.025, 20.0  # of the thrust, s
 
 
 def thrust_relative_std(airframe: Airframe) -> float:
@@ -62,3 +74,29 @@ def hover_signal(airframe: Airframe) -> float:
     thrust = np.polynomial.Polynomial(airframe.thrust_curve.coefficients)(c)
     rotors = len(airframe.rotors) or 4
     return float(c[np.argmax(thrust >= airframe.mass.number * GRAVITY / rotors)] or 1.0)
+
+
+def voltage_relative_std(
+    curve: ThrustCurve,
+    elapsed: Float[np.ndarray, "*n"],
+    voltage: Float[np.ndarray, "*n"] | None,
+    first_voltage: float,
+    *,
+    is_calibrated: bool,
+) -> Float[np.ndarray, "*n"]:
+    """Standard deviation of the thrust over its value by the exponent of the voltage and by motors that warm up.
+
+    Args:
+        curve: with a standard deviation of its exponent.
+        elapsed: time since the start of the flight, s.
+        voltage: of the battery, V; None where it is unknown.
+        first_voltage: median of the voltage in the first `CALIBRATION_TIME` s, V.
+        is_calibrated: whether a known or weighed mass calibrates the thrust in this time.
+    """
+    warm_up = -np.expm1(-elapsed / _WARM_UP_TIME) if is_calibrated else np.ones_like(elapsed)
+    if voltage is None or not curve.voltage_exponent:
+        sag = -_UNKNOWN_SAG * np.expm1(-elapsed / CALIBRATION_TIME)
+    else:
+        reference = first_voltage if is_calibrated else curve.voltage
+        sag = np.log(np.maximum(voltage, 0.1 * reference) / reference)
+    return np.asarray(np.hypot(curve.voltage_exponent_std * sag, _WARM_UP * warm_up))

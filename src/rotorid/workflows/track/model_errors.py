@@ -31,10 +31,7 @@ beyond that of its estimates, the force along the rotor axis varies by r k sigma
 *Mass*. Where the thrust of the first seconds carries another mass than that of the airframe, by more than both uncertainties,
 one of them is wrong, and the flight does not show which. The band then contains both.
 
-*Voltage*. With e the exponent of the voltage V in the thrust curve, and V_0 the voltage at which the thrust is known (of the
-curve, or of the first seconds where the mass was weighed), the mass has a relative standard deviation of std(e) |ln(V / V_0)|;
-|ln(V / V_0)| is taken as 0.03 where the voltage was not logged, and the curve has a standard deviation of its exponent. Motors
-without speed control also lose thrust while they warm up: 0.025 within some 20 s.
+*Voltage and warm motors*. See `models.multirotor.thrust_uncertainty`.
 
 Each of the others is added as far as it exceeds what its own uncertainty explains.
 """
@@ -55,7 +52,11 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.multirotor.rotors import thrust_lag
-from rotorid.models.multirotor.thrust_uncertainty import is_weighed
+from rotorid.models.multirotor.thrust_uncertainty import (
+    CALIBRATION_TIME,
+    is_weighed,
+    voltage_relative_std,
+)
 from rotorid.models.registry import SYSTEMS
 from rotorid.models.system import GRAVITY
 from rotorid.signals.series import Intervals, hold, interpolate_linear, smooth
@@ -88,9 +89,6 @@ _DRAG_MODEL_STD: Final = 0.05  # of ln kappa
 _COLOURED: Final = 3.0  # standard error over that of white residuals
 _LEAST_GAIN: Final = 0.2
 _LONGEST: Final = 2.0  # s, over which the tracked wind averages
-_UNLOGGED_SAG: Final = 0.03  # of ln V after the first seconds, where the log lacks the voltage
-_FIRST: Final = 10.0  # s, in which a weighed mass calibrates the thrust
-_WARM_UP, _WARM_UP_TIME = 0.025, 20.0  # of the thrust, s
 _UNMODELLED, _LOW_SPEED = 0.05, 1.0  # m/s^2 in phase with the velocity; m/s
 _GUSTS: Final = 20.0  # s, over which gusts are averaged
 _BRIEF: Final = 0.5  # s, over which the tracked mass averages
@@ -146,11 +144,24 @@ class DragGain:
 
 
 @dataclasses.dataclass(frozen=True)
+class BodyVelocity:
+    """Velocity in the body frame, m/s, at times in s, every `_STEP` s of the parts in the air."""
+
+    times: Float[np.ndarray, " n"]
+    values: Float[np.ndarray, "n 3"]
+
+    def at(self, t: Float[np.ndarray, " m"]) -> Float[np.ndarray, "m 3"]:
+        """At other times, s."""
+        return interpolate_linear(t, self.times, self.values)
+
+
+@dataclasses.dataclass(frozen=True)
 class ModelErrors:
     """The errors that flight and airframe show before anything is tracked; None where they show nothing.
 
     thrust: commanded, N, at the rows that are tracked. weight: of the vehicle, N, by the airframe or the known mass.
-    weight_std: relative to it. voltage: relative standard deviation of the thrust at the rows by the exponent of the voltage.
+    weight_std: relative to it. voltage: relative standard deviation of the thrust at the rows by the exponent of the voltage
+    and by motors that warm up. velocity: of the body, None where the log lacks it.
     """
 
     conflict: HoverConflict | None
@@ -159,6 +170,7 @@ class ModelErrors:
     weight: float
     weight_std: float
     voltage: Float[np.ndarray, " n"] | None = None
+    velocity: BodyVelocity | None = None
 
     def findings(self, airframe: str) -> tuple[Finding, ...]:
         """The error of the thrust's response as a finding, from `SIGMAS` standard deviations on. airframe: its name."""
@@ -191,34 +203,32 @@ def model_errors(
     thrust = None
     if thrusts is not None:
         thrust = _mean_over(t, interpolate_linear(t, thrusts.times, thrusts.values).sum(axis=1), _BRIEF)
+    velocity = body_velocity(flight, parts)
     return ModelErrors(
         conflict=None if known_mass else hover_conflict(flight, airframe, parts),
-        response=thrust_response(flight, airframe, parts),
+        response=thrust_response(flight, airframe, parts, velocity),
         thrust=thrust,
         weight=(known_mass or airframe.mass.number) * GRAVITY,
         weight_std=0.0 if known_mass else mass_relative_std(airframe),
         voltage=_voltage_error(flight, airframe, t, known_mass),
+        velocity=velocity,
     )
 
 
 def _voltage_error(
     flight: Flight, airframe: Airframe, t: Float[np.ndarray, " n"], known_mass: float | None
 ) -> Float[np.ndarray, " n"] | None:
-    """Relative standard deviation of the thrust by that of the exponent of the voltage; None where the curve has none."""
+    """See `voltage_relative_std`; None where the curve has no standard deviation of the exponent."""
     curve, battery = airframe.thrust_curve, flight.signals.get("battery_voltage")
     if curve is None or not curve.voltage_exponent_std or "rotor_command" not in flight or not len(t):
         return None
     is_calibrated = known_mass is not None or is_weighed(airframe)
-    warm_up = np.full(len(t), _WARM_UP)
-    if is_calibrated:
-        warm_up *= -np.expm1(-(t - t[0]) / _WARM_UP_TIME)
-    if battery is None or not curve.voltage_exponent:
-        unlogged = curve.voltage_exponent_std * _UNLOGGED_SAG * -np.expm1(-(t - t[0]) / _FIRST)
-        return np.hypot(unlogged, warm_up)
+    elapsed = t - t[0]
+    if battery is None:
+        return voltage_relative_std(curve, elapsed, None, math.nan, is_calibrated=is_calibrated)
     volts = hold(t, battery.times, battery.values)[:, 0]
-    reference = float(np.median(volts[t < t[0] + _FIRST])) if is_calibrated else curve.voltage
-    error = curve.voltage_exponent_std * np.log(np.maximum(volts, 0.1 * reference) / reference)
-    return np.hypot(error, warm_up)
+    first = float(np.median(volts[elapsed < CALIBRATION_TIME]))
+    return voltage_relative_std(curve, elapsed, volts, first, is_calibrated=is_calibrated)
 
 
 def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Track:
@@ -242,22 +252,27 @@ def with_model_errors(track: Track, flight: Flight, errors: ModelErrors) -> Trac
         quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     if errors.voltage is not None:
         quantities[main] = _with_std(quantities[main], errors.voltage * np.abs(quantities[main].value))
-    gain = drag_gain(flight, track)
-    if gain is not None:
-        quantities |= _with_drag_error(track.t, quantities, main, flight, gain, errors.weight)
-    quantities |= _with_unmodelled_forces(track.t, quantities, main, flight, errors.weight)
+    if errors.velocity is not None:
+        v = errors.velocity.at(track.t)
+        gain = drag_gain(flight, track, errors.velocity)
+        if gain is not None:
+            quantities |= _with_drag_error(track.t, quantities, main, flight, v, gain, errors.weight)
+        quantities |= _with_unmodelled_forces(track.t, quantities, main, v, errors.weight)
     relative = _gust_force(track) / errors.weight
     quantities[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return dataclasses.replace(track, quantities=quantities)
 
 
-def thrust_response(flight: Flight, airframe: Airframe, parts: Intervals) -> ThrustResponse | None:
+def thrust_response(
+    flight: Flight, airframe: Airframe, parts: Intervals, velocity: BodyVelocity | None
+) -> ThrustResponse | None:
     """Measured over expected response of the specific force to the commanded thrust.
 
     Args:
         flight: with the commands of the rotors (or the thrust) and the specific force.
         airframe: its thrust curve and lag are used.
         parts: of the flight in the air, start and end in s.
+        velocity: in these parts, see `body_velocity`; None where the log lacks it.
     Returns:
         The response; None where log or airframe lack what it needs, or the flight does not excite it.
     """
@@ -270,14 +285,16 @@ def thrust_response(flight: Flight, airframe: Airframe, parts: Intervals) -> Thr
     slow = max(round(_SLOW_THRUST / (size * _STEP)), 3)
     rows = [np.zeros((0, 4))]
     for start, end in parts:
-        t = start + _STEP * np.arange(int((end - start) / _STEP))
+        t = _grid(start, end)
         count = len(t) // size
         if count < slow:
             continue
         T = lagged(interpolate_linear(t, thrusts.times, thrusts.values), lag).sum(axis=1)
         a = interpolate_linear(t, force.times, force.values)[:, 2]
-        v = _body_velocity(flight, t)
-        motion = np.zeros((len(t), 2)) if v is None else np.stack([v[:, 2], v[:, 0] ** 2 + v[:, 1] ** 2], 1)
+        motion = np.zeros((len(t), 2))
+        if velocity is not None:
+            v = velocity.at(t)
+            motion = np.stack([v[:, 2], v[:, 0] ** 2 + v[:, 1] ** 2], 1)
         columns = np.column_stack([a, T, motion, is_linear(flight, t)])
         columns = columns[: count * size].reshape(count, size, 5).mean(axis=1)
         columns[:, :2] /= np.maximum(smooth(columns[:, :2], slow), 1e-9)
@@ -295,12 +312,13 @@ def thrust_response(flight: Flight, airframe: Airframe, parts: Intervals) -> Thr
     return ThrustResponse(math.log(low), math.log(high), float(std))
 
 
-def drag_gain(flight: Flight, track: Track) -> DragGain | None:
+def drag_gain(flight: Flight, track: Track, velocity: BodyVelocity) -> DragGain | None:
     """Measured over tracked drag across the rotor axis; None where log or track lack it, or the flight does not excite it.
 
     Args:
-        flight: with velocity, attitude and specific force.
+        flight: with specific force.
         track: of mass and drag.
+        velocity: of the body in the parts that are tracked.
     """
     if not {"mass", "drag"} <= set(track.quantities) or "specific_force" not in flight:
         return None
@@ -308,12 +326,11 @@ def drag_gain(flight: Flight, track: Track) -> DragGain | None:
     measured, expected = [np.zeros(0)], [np.zeros(0)]
     slow = round(_SLOW_DRAG / _STEP)
     for start, end in parts_of(track.t):
-        t = start + _STEP * np.arange(int((end - start) / _STEP))
-        v = _body_velocity(flight, t)
-        if v is None or len(t) < slow:
+        t = _grid(start, end)
+        if len(t) < slow:
             continue
         f = np.interp(t, track.t, mass.value)[:, None] * interpolate_linear(t, force.times, force.values)
-        kv = np.interp(t, track.t, drag.value)[:, None] * v
+        kv = np.interp(t, track.t, drag.value)[:, None] * velocity.at(t)
         measured.append((smooth(f, slow) - f)[:, :2].ravel())
         expected.append((kv - smooth(kv, slow))[:, :2].ravel())
     y, x = np.concatenate(measured), np.concatenate(expected)
@@ -338,10 +355,11 @@ def _with_drag_error(
     quantities: dict[str, Quantity],
     main: str,
     flight: Flight,
+    v_body: Float[np.ndarray, "n 3"],
     gain: DragGain,
     weight: float,
 ) -> dict[str, Quantity]:
-    """Main quantity, drag, wind and wind force with the error of the drag. weight: of the vehicle, N."""
+    """Main quantity, drag, wind and wind force with the error of the drag. v_body: m/s. weight: of the vehicle, N."""
     error, drag, widened = gain.weight * abs(1.0 - gain.value), quantities["drag"], {}
     widened["drag"] = _with_std(drag, error * np.abs(drag.value))
     velocity = flight["velocity"]
@@ -355,20 +373,21 @@ def _with_drag_error(
         if force is not None:
             moved = np.sqrt(_mean_over(t, v[:, k] ** 2, _LONGEST))
             widened[f"wind_force_{axis}"] = _with_std(force, error * np.abs(drag.value) * moved)
-    v_body = _body_velocity(flight, t)
-    if v_body is not None:
-        along = np.sqrt(_mean_over(t, v_body[:, 2] ** 2, _BRIEF))
-        relative = error * _axial_ratio(quantities) * np.abs(drag.value) * along / weight
-        widened[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
+    along = np.sqrt(_mean_over(t, v_body[:, 2] ** 2, _BRIEF))
+    relative = error * _axial_ratio(quantities) * np.abs(drag.value) * along / weight
+    widened[main] = _with_std(quantities[main], relative * np.abs(quantities[main].value))
     return widened
 
 
 def _with_unmodelled_forces(
-    t: Float[np.ndarray, " n"], quantities: dict[str, Quantity], main: str, flight: Flight, weight: float
+    t: Float[np.ndarray, " n"],
+    quantities: dict[str, Quantity],
+    main: str,
+    v: Float[np.ndarray, "n 3"],
+    weight: float,
 ) -> dict[str, Quantity]:
-    """Drag, wind and main quantity with the effect of forces that vary with the velocity."""
-    v = _body_velocity(flight, t)
-    if "drag" not in quantities or v is None:
+    """Drag, wind and main quantity with the effect of forces that vary with the velocity. v: in the body frame, m/s."""
+    if "drag" not in quantities:
         return {}
     drag = quantities["drag"]
     v_rms = np.sqrt(np.cumsum(v[:, 0] ** 2 + v[:, 1] ** 2) / np.arange(1, len(t) + 1))
@@ -400,14 +419,23 @@ def _axial_ratio(quantities: Mapping[str, Quantity]) -> Float[np.ndarray, " n"] 
     return quantities["axial_drag_ratio"].value if "axial_drag_ratio" in quantities else 1.0
 
 
-def _body_velocity(flight: Flight, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"] | None:
-    """Velocity in the body frame at times t (s), m/s; None where velocity or attitude is missing."""
+def body_velocity(flight: Flight, parts: Intervals) -> BodyVelocity | None:
+    """Velocity in the body frame in these parts of a flight, start and end in s; None without velocity or attitude."""
     if "velocity" not in flight or "attitude" not in flight:
         return None
     velocity, attitude = flight["velocity"], flight["attitude"]
+    t = np.concatenate([np.zeros(0), *(_grid(start, end) for start, end in parts)])
+    if not len(t):
+        return None
     q = attitude.values[np.clip(np.searchsorted(attitude.times, t), 0, len(attitude.times) - 1)]
     to_world = Rotation.from_quat(q[:, [1, 2, 3, 0]])
-    return to_world.apply(interpolate_linear(t, velocity.times, velocity.values), inverse=True)
+    return BodyVelocity(
+        t, to_world.apply(interpolate_linear(t, velocity.times, velocity.values), inverse=True)
+    )
+
+
+def _grid(start: float, end: float) -> Float[np.ndarray, " n"]:
+    return start + _STEP * np.arange(int((end - start) / _STEP))
 
 
 def _residual(y: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
