@@ -121,12 +121,14 @@ def test_two_flights_of_the_command(days: dict[str, tuple[Command, UdpVehicle]],
     ):
         assert command.text.count(text) == count, command.text
     course = re.compile(
-        r"mass: ([\d.]+) ± ([\d.]+) kg at take-off; .*?; ([\d.]+) ± ([\d.]+) kg at landing", re.IGNORECASE
+        r"flight (\d): mass ([\d.]+) ± ([\d.]+) kg at take-off; .*?; ([\d.]+) ± ([\d.]+) kg at landing",
+        re.IGNORECASE,
     )
     courses = [[float(number) for number in numbers] for numbers in course.findall(command.text)]
     events, summary = courses[:2], courses[2:]
     assert events == summary
-    for flight, (take_off, take_off_std, landing, landing_std) in zip(FLIGHTS, summary, strict=True):
+    assert [course[0] for course in summary] == [1, 2]
+    for flight, (_, take_off, take_off_std, landing, landing_std) in zip(FLIGHTS, summary, strict=True):
         assert abs(take_off - flight.mass) < 3.0 * take_off_std
         assert abs(landing - flight.mass) < 3.0 * landing_std
         assert abs(landing / flight.mass - 1.0) < 0.03

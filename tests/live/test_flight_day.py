@@ -52,6 +52,7 @@ class Day:
         )
         with pytest.raises(LinkError, match="the script is over"):
             runner.run()
+        self.courses = [entry for courses in runner.result.courses.values() for entry in courses]
 
     def show(self, snapshot: Snapshot) -> None:
         self.snapshots.append(snapshot)
@@ -128,6 +129,22 @@ def test_estimates_are_back_after_each_restart_of_px4(px4: Day) -> None:
     assert len(px4.events("vehicle_rebooted", after=12.0, before=13.0)) == 1
     assert len(px4.events("vehicle_rebooted", after=21.5, before=22.5)) == 1
     assert len(px4.events("vehicle_rebooted")) == 2
+
+
+def test_flights_are_numbered(px4: Day) -> None:
+    """The second one has two parts, before and after a restart in the air."""
+    begun = [
+        (e.code, e.values["flight"]) for e in px4.events("take_off", "free_flight") if "flight" in e.values
+    ]
+    assert begun == [("take_off", 1), ("take_off", 2), ("free_flight", 2)]
+    assert [number for number, _ in px4.courses] == [1, 2, 2]
+    (landed,) = px4.events("landing", before=12.0)
+    assert event_text(landed).startswith("on the ground; flight 1: mass 1.")
+    courses = [course for _, course in px4.courses if course is not None]
+    assert [course.has_landed for course in courses] == [True, False, True]
+    for course, flight in zip(courses, (0, 1, 1), strict=True):
+        mass = px4.vehicle.flights[flight].mass
+        assert abs(course.landing - mass) < 3.0 * course.landing_std
 
 
 def test_lost_requests_are_repeated_and_what_comes_is_used(px4: Day) -> None:

@@ -19,6 +19,7 @@ from typing import Final
 
 from rotorid.errors import LinkError, LogError, OutputError, RotoridError
 from rotorid.live.deferred_work import DeferredWork
+from rotorid.live.estimation.flight_history import FlightCourse
 from rotorid.live.link.latency_histogram import LatencyHistogram
 from rotorid.live.link.link import Link
 from rotorid.live.link.message_reader import MAX_SILENCE
@@ -33,7 +34,6 @@ from rotorid.live.session import Session
 from rotorid.live.snapshot import Consumer, Snapshot
 from rotorid.live.team import Team
 from rotorid.live.text import no_estimate_text
-from rotorid.workflows.track.phases.course import Course
 
 MAX_DELAY: Final = 1.0
 """s by which estimates may be late before waiting packets are skipped: longer than an estimator's `max_gap`, so that its states
@@ -50,8 +50,8 @@ _RESTORE_TIMEOUT: Final = 40.0  # s to restore a parameter
 class SessionResult:
     """Summary of a session.
 
-    last: last snapshot with readings, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). courses: of the
-    main quantity over each flight, by vehicle. estimates, packets: their numbers. seconds: duration by this computer's clock.
+    last: last snapshot with readings, None without any. last_of_vehicles: the same by vehicle (see `Snapshot`). courses: of
+    the flights, by vehicle. estimates, packets: their numbers. seconds: duration by this computer's clock.
     latencies: from the arrival of a packet to the estimate that follows from it. parameter: what was written to a parameter of
     the vehicle, None if none is.
     """
@@ -61,7 +61,7 @@ class SessionResult:
     estimates: int = 0
     seconds: float = 0.0
     packets: int = 0
-    courses: dict[str, tuple[Course, ...]] = dataclasses.field(default_factory=dict)
+    courses: dict[str, tuple[FlightCourse, ...]] = dataclasses.field(default_factory=dict)
     latencies: LatencyHistogram = dataclasses.field(default_factory=LatencyHistogram)
     parameter: WriteSummary | None = None
 

@@ -10,7 +10,7 @@ import math
 from typing import Any, Final
 
 from rotorid.estimators.base import Health
-from rotorid.live.estimation.flight_history import FlightHistory
+from rotorid.live.estimation.flight_history import FlightCourse, FlightHistory
 from rotorid.live.estimation.preparation import Preparation
 from rotorid.live.estimation.session_estimators import SessionEstimators
 from rotorid.live.estimation.tracker import StepEstimate
@@ -32,7 +32,6 @@ from rotorid.live.snapshot import (
 )
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.signals.phases.phase import Phase, PhaseChange
-from rotorid.workflows.track.phases.course import Course
 from rotorid.workflows.track.phases.text import course_values
 
 _IDLE_INTERVAL: Final = 0.25  # s between snapshots without an estimate
@@ -48,6 +47,8 @@ _PHASES: Final = {
 }
 """Health of a snapshot and code of the event by phase."""
 
+_DOWN: Final = (Phase.GROUND, Phase.CRASH)
+
 
 class Session:
     """Identifies one vehicle while it flies.
@@ -61,8 +62,7 @@ class Session:
 
     reader: messages, vehicle, time and state of the link. estimators: what estimates from them. latency: of the latest
     estimate, s, set by the runner. is_member: whether it is one of several of a `Team`, whose snapshots name their vehicle.
-    members: itself, as of a `Team`. courses: of the main
-    quantity over the flights that have ended.
+    members: itself, as of a `Team`. courses: of the flights that have ended.
     """
 
     def __init__(self, airframe: Airframe, settings: SessionSettings, *, datagrams: bool = True) -> None:
@@ -85,7 +85,8 @@ class Session:
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
         self._history, self._last_used, self._phase = FlightHistory(), math.inf, Phase.GROUND
-        self.courses: list[Course] = []
+        self.courses: list[FlightCourse] = []
+        self._flight = self._boots = 0  # number of the present flight, or of the last one; reboots until then
         self._last_snapshot = self._last_estimate = -math.inf  # session time, s
         if self.estimators.wrench_problem:
             self.events.add("wrench_not_observed", reason=self.estimators.wrench_problem)
@@ -185,25 +186,31 @@ class Session:
         if held is not None:
             self._readings = self.estimators.readings(held)
             self._last_used = held.t
-        if self._phase is Phase.FLIGHT and change.phase in (Phase.FLIGHT, Phase.TAKE_OFF):  # after a reboot
+        values: dict[str, Any] = {"time": change.start}
+        was_down, was_rebooted = self._phase in _DOWN, self.reader.timeline.boots > self._boots
+        self._boots = self.reader.timeline.boots
+        if was_rebooted and not was_down:
             self._end_flight(has_landed=False)
+        if change.phase in (Phase.TAKE_OFF, Phase.FLIGHT) and (was_down or was_rebooted):
+            if not self._phase is change.phase is Phase.FLIGHT:  # else it rebooted in the air
+                self._flight += 1
+            values["flight"] = self._flight
         self._phase = change.phase
         self._health, code = _PHASES[change.phase]
-        values = {"time": change.start}
-        if change.phase in (Phase.GROUND, Phase.CRASH):
+        if change.phase in _DOWN and not was_down:
             values |= self._end_flight(has_landed=True)
         self.events.add(code, t=change.detected, **values)
 
     def _end_flight(self, *, has_landed: bool) -> dict[str, Any]:
-        """The course of the main quantity as values of an event, empty without a flight. It is added to `courses`."""
+        """The flight and the course of the main quantity as values of an event. They are added to `courses`."""
         name = self.estimators.main_quantity
         course = self._history.course(self._last_used, self._readings.get(name), has_landed)
         self._history = FlightHistory()
+        self.courses.append(FlightCourse(self._flight, course))
         if course is None:
-            return {}
-        self.courses.append(course)
+            return {"flight": self._flight}
         unit = self._readings[name].unit
-        return {"quantity": name, "unit": unit, "course": course_values(course)}
+        return {"flight": self._flight, "quantity": name, "unit": unit, "course": course_values(course)}
 
     def _update_sources(self) -> None:
         """Choose the messages that provide the signals, and say what changed."""
@@ -290,4 +297,5 @@ class Session:
     def end(self) -> None:
         """Add the events that were suppressed by the limit on repetitions, and the course of a flight that has not ended."""
         self.events.add_all_repeats()
-        self._end_flight(has_landed=False)
+        if self._phase not in _DOWN:
+            self._end_flight(has_landed=False)

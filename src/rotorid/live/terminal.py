@@ -8,10 +8,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.findings import Severity
-from rotorid.live.text import clock_text, event_text, health_text, milliseconds_text, skipped_text
+from rotorid.live.text import (
+    clock_text,
+    event_text,
+    flight_course_text,
+    health_text,
+    milliseconds_text,
+    skipped_text,
+)
 from rotorid.results.text import duration_text, percent, plus_minus, title, value_text
 from rotorid.terminal.console import empty_table
-from rotorid.workflows.track.phases.text import course_text, course_values
+from rotorid.workflows.track.phases.text import course_values
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -254,5 +261,9 @@ def _course_lines(result: SessionResult, snapshot: Snapshot) -> list[Any]:
     courses = result.courses.get(snapshot.vehicle, ())
     name = next(iter(snapshot.readings))
     unit = snapshot.readings[name].unit
-    lines = [Text(f"{title(name)}: {course_text(course_values(course), unit)}") for course in courses]
+    lines = []
+    for flight, course in courses:
+        values = None if course is None else course_values(course)
+        text = flight_course_text(flight, name, values, unit)
+        lines.append(Text(text[:1].upper() + text[1:]))
     return [*lines, Text("")] if lines else []

@@ -130,8 +130,23 @@ def _other_vehicle(v: Values) -> str:
     )
 
 
-def _course(v: Values) -> str:
-    return f"; {label(v['quantity'])}: {course_text(v['course'], v['unit'])}" if "course" in v else ""
+def flight_course_text(flight: int, quantity: str, course: Values | None, unit: str) -> str:
+    """The course of a quantity over a flight: "flight 2: mass 1.20 ± 0.02 kg at take-off; ..."."""
+    if course is None:
+        return f"flight {flight}: no estimate"
+    return f"flight {flight}: {label(quantity)} {course_text(course, unit)}"
+
+
+def _ended_flight(v: Values) -> str:
+    return (
+        ""
+        if "flight" not in v
+        else "; " + flight_course_text(v["flight"], v.get("quantity", ""), v.get("course"), v.get("unit", ""))
+    )
+
+
+def _begun_flight(v: Values) -> str:
+    return f" (flight {v['flight']})" if "flight" in v else ""
 
 
 def _messages_missing(v: Values) -> str:
@@ -220,12 +235,12 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "second_sender": _second_sender,
     "vehicle_moved": lambda v: f"system {v['system']} now sends from {v['address']}",
     "rotor_count_mismatch": _rotor_count_mismatch,
-    "take_off": lambda v: f"took off at {v['time']:.1f} s",
-    "free_flight": lambda _: "in free flight",
+    "take_off": lambda v: f"took off at {v['time']:.1f} s{_begun_flight(v)}",
+    "free_flight": lambda v: f"in free flight{_begun_flight(v)}",
     "near_ground": lambda _: "descends into the ground effect; the estimates are held",
     "contact": lambda v: f"touched the ground or an object at {v['time']:.1f} s; the estimates are held",
-    "landing": lambda v: f"on the ground{_course(v)}",
-    "crash": lambda v: f"crashed at {v['time']:.1f} s{_course(v)}",
+    "landing": lambda v: f"on the ground{_ended_flight(v)}",
+    "crash": lambda v: f"crashed at {v['time']:.1f} s{_ended_flight(v)}",
     "estimation_started": _rates,
     "sources_changed": lambda v: f"{_source_changes(v)}; {_rates(v)}",
     "estimation_paused": _estimation_paused,

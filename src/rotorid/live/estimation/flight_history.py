@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,14 @@ from rotorid.workflows.track.phases.course import Course, measure_course, reset_
 
 _INTERVAL: Final = 0.1  # s between two rows
 _MAX_ROWS: Final = 36000  # an hour; of a longer flight every second row is kept
+
+
+class FlightCourse(NamedTuple):
+    """A flight of a session. number: from 1; a flight with a reboot in the air has several entries with the same number.
+    course: of the main quantity, None if there was no estimate."""
+
+    number: int
+    course: Course | None
 
 
 class FlightHistory:
