@@ -144,6 +144,24 @@ def test_a_parameter_that_is_off_by_its_std_is_off_by_the_spread(
     assert np.abs(moved).max() > 1e-3
 
 
+def test_a_coefficient_without_standard_deviation_is_not_exact(calm: Flight):
+    """The torque ratio as that of two coefficients: with one standard deviation missing, it has the default one."""
+    ratio, c_f = AIRFRAME.number("torque_ratio"), AIRFRAME.number("thrust_coefficient")
+    quantities = {name: q for name, q in AIRFRAME.quantities.items() if name != "torque_ratio"}
+
+    def std(torque: float | None, thrust: float | None) -> float:
+        stds = [None if s is None else (s * v,) for s, v in ((torque, ratio * c_f), (thrust, c_f))]
+        coefficients = {
+            "torque_coefficient": Quantity((ratio * c_f,), "N m s^2", stds[0]),
+            "thrust_coefficient": Quantity((c_f,), "N s^2", stds[1]),
+        }
+        airframe = dataclasses.replace(AIRFRAME, quantities=quantities | coefficients)
+        return parameter_stds(airframe, wrench_system(calm, airframe))["torque_ratio"][0] / ratio
+
+    assert std(0.03, 0.04) == pytest.approx(0.05)
+    assert std(0.03, None) == std(None, 0.04) == std(None, None) == pytest.approx(0.5)
+
+
 def test_the_spread_is_in_the_std_and_does_not_average_out(pushed: Flight):
     system = wrench_system(pushed, AIRFRAME)
     sure = wrench(pushed, system)

@@ -133,7 +133,7 @@ def _std(airframe: Airframe, name: str) -> tuple[float, ...]:
         return (thrust_relative_std(airframe) * airframe.number(name),)
     if quantity is None and torque is not None and thrust is not None:
         shares = [q.std[0] / q.number for q in (torque, thrust) if q.std is not None]
-        if shares:
+        if len(shares) == 2:  # one that is missing is not exact
             return (math.hypot(*shares) * torque.number / thrust.number,)
     return prior_std(airframe, name)
 

@@ -123,11 +123,30 @@ def test_a_wrong_order_of_rotors_is_named(flight: Flight, airframe: Airframe, pa
 @pytest.mark.parametrize("left", [0.75, 0.5, 0.0])
 def test_a_rotor_that_loses_thrust_is_named_and_timed(airframe: Airframe, left: float) -> None:
     broken = flown(airframe, left)
-    (finding,) = check([broken], airframe, [[(0.0, LOST_AT + 2.0 if left else LOST_AT + 0.8)]])
+    exact = with_curve_std(airframe, 0.0)  # the simulation's curve
+    (finding,) = check([broken], exact, [[(0.0, LOST_AT + 2.0 if left else LOST_AT + 0.8)]])
     assert (finding.code, finding.values["rotor"]) == ("thrust_loss", 2)
     assert finding.values["time"] == pytest.approx(LOST_AT, abs=0.2)
     share, std = finding.values["share"], finding.values["std"]
     assert abs(share - (1.0 - left)) < 3.0 * std < 0.2
+
+
+def with_curve_std(airframe: Airframe, std: float) -> Airframe:
+    """With a standard deviation of the full thrust, N."""
+    curve = airframe.thrust_curve
+    assert curve is not None
+    return dataclasses.replace(airframe, thrust_curve=dataclasses.replace(curve, std=(0.0, std)))
+
+
+def test_a_thrust_curve_without_standard_deviation_is_not_exact(airframe: Airframe) -> None:
+    assert airframe.thrust_curve is not None
+    assert not airframe.thrust_curve.std
+    rows = torque_balance_rows(flown(airframe, 0.5), airframe, [(0.0, LOST_AT + 2.0)])
+    unstated, exact = thrust_loss(rows, airframe), thrust_loss(rows, with_curve_std(airframe, 0.0))
+    assert unstated is not None
+    assert exact is not None
+    assert unstated.share == exact.share
+    assert unstated.std > 0.1 * unstated.share > 2.0 * exact.std
 
 
 @pytest.mark.parametrize("loss", [0.05, 0.1, 0.2, 0.4])

@@ -22,6 +22,7 @@ from jaxtyping import Float
 from rotorid.findings import Finding, Severity
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.thrust_uncertainty import UNSTATED_STD
 from rotorid.models.system import GRAVITY
 from rotorid.workflows.identify.preparation import TorqueBalance
 from rotorid.workflows.identify.request import FitRequest
@@ -56,7 +57,7 @@ def check_thrust_loss(request: FitRequest) -> tuple[FitRequest, list[Finding]]:
 @dataclasses.dataclass(frozen=True)
 class ThrustLoss:
     """A rotor that lost thrust. rotor: counted from 0. time: of the loss, s. share: of its thrust that was lost. std: of the
-    share, including the errors by a wrong motor lag and by the thrust curve's own standard deviation."""
+    share, including the errors by a wrong motor lag and by the thrust curve: its standard deviation, else the default."""
 
     rotor: int
     time: float
@@ -143,10 +144,13 @@ def share_lost(
 
 def _curve_error(airframe: Airframe) -> float:
     """Relative error of a share by that of the thrust curve: a loss shows by how much more the rotor is commanded, so the
-    share is proportional to the elasticity c T'(c) / T(c) of the curve at hover."""
+    share is proportional to the elasticity c T'(c) / T(c) of the curve at hover. That of a curve without a standard deviation
+    has the error of a thrust without one; rotors whose speed is known have none."""
     curve = airframe.thrust_curve
-    if curve is None or not curve.std:
+    if curve is None:
         return 0.0
+    if not curve.std:
+        return UNSTATED_STD
     c, power = np.linspace(0.01, 1.0, 100), np.arange(len(curve.coefficients))
     thrust = np.polynomial.polynomial.polyval(c, curve.coefficients)
     hover = c[np.argmin(np.abs(thrust - airframe.mass.number * GRAVITY / len(airframe.rotors)))]
