@@ -52,6 +52,8 @@ KINDS: Final[Mapping[str, SignalKind]] = {
     "rotor_command": SignalKind("1", "rotor", None, "normalised rotor command, 0 to 1"),
     "rotor_thrust": SignalKind("N", "rotor", None, "thrust of each rotor"),
     "battery_voltage": SignalKind("V", "-", ("",), "battery voltage"),
+    "battery_current": SignalKind("A", "-", ("",), "current that the battery supplies"),
+    "battery_remaining": SignalKind("1", "-", ("",), "remaining share of the charge, by the autopilot"),
     "airborne": SignalKind("1", "-", ("",), "1 in the air, 0 on the ground"),
     "true_mass": SignalKind("kg", "-", ("",), "true mass"),
     "true_force": SignalKind("N", "world", _XYZ, "true external force"),

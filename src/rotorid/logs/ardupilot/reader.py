@@ -166,7 +166,17 @@ def _add_battery(collector: Collector, messages: dict[str, Messages]) -> None:
             rows = first_instance(collector, name, rows, ("Inst", "Instance", "I"))
             voltage = rows.values("Volt")
             voltage = np.where(voltage > 0.0, voltage, np.nan)
-            collector.add("battery_voltage", rows.times(collector.clock), voltage, f"{name}.Volt")
+            times = rows.times(collector.clock)
+            collector.add("battery_voltage", times, voltage, f"{name}.Volt")
+            if "Curr" in rows:
+                current = rows.values("Curr")
+                collector.add(
+                    "battery_current", times, np.where(current >= 0.0, current, np.nan), f"{name}.Curr"
+                )
+            if "RemPct" in rows:
+                share = rows.values("RemPct") / 100.0
+                share = np.where((share >= 0.0) & (share <= 1.0), share, np.nan)
+                collector.add("battery_remaining", times, share, f"{name}.RemPct, %")
             return
 
 

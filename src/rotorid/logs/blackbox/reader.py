@@ -88,6 +88,14 @@ def _collect(collector: Collector, session: Session, frames: MainFrames, times: 
         if voltage is not None and voltage.any():
             unit, words = _volt(session, name)
             collector.add("battery_voltage", times, voltage * unit, f"{name}, {words}")
+    for name in ("amperageLatest", "amperage"):
+        current = _columns(frames, name)
+        if current is None or not current.any():
+            continue
+        if name == "amperage" or _has_units(session):
+            collector.add("battery_current", times, current * 0.01, f"{name}, 0.01 A")
+        else:
+            collector.note(f"battery_current: not read, {name} is in counts of the converter")
 
 
 def _collect_set_points(
@@ -177,10 +185,18 @@ def _volt(session: Session, name: str) -> tuple[float, str]:
     firmware, version = _firmware(session)
     if name == "vbat" or (firmware == "Betaflight" and version >= (4, 0)):
         return 0.01, "0.01 V"
-    if (firmware == "Betaflight" and version >= (3, 1)) or (firmware == "Cleanflight" and version >= (2, 0)):
+    if _has_units(session):
         return 0.1, "0.1 V"
     scale = session.number("vbatscale", 110)
     return _ADC_VOLT * scale, f"counts of the converter, vbatscale {scale}"
+
+
+def _has_units(session: Session) -> bool:
+    """Whether voltage and current are logged in units of them; before, they are counts of the converter."""
+    firmware, version = _firmware(session)
+    return (firmware == "Betaflight" and version >= (3, 1)) or (
+        firmware == "Cleanflight" and version >= (2, 0)
+    )
 
 
 def _firmware(session: Session) -> tuple[str, tuple[int, int]]:

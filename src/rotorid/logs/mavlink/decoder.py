@@ -104,6 +104,8 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
     "rotor_speed": ("ESC_STATUS", "ESC_TELEMETRY_1_TO_4"),
     "rotor_command": ("HIL_ACTUATOR_CONTROLS", "ACTUATOR_OUTPUT_STATUS", "SERVO_OUTPUT_RAW"),
     "battery_voltage": ("BATTERY_STATUS", "SYS_STATUS"),
+    "battery_current": ("BATTERY_STATUS", "SYS_STATUS"),
+    "battery_remaining": ("BATTERY_STATUS", "SYS_STATUS"),
     "airborne": ("EXTENDED_SYS_STATE",),
 }  # fmt: skip
 """Signal -> the messages that have it, the best first."""
@@ -284,6 +286,24 @@ def _battery(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
     return "battery_voltage", stamps, _where(valid, voltage[:, None]), "voltages of battery 0, mV"
 
 
+def _battery_current(rows: np.ndarray) -> np.ndarray:
+    """-1 without a sensor."""
+    current = columns(rows, "current_battery")
+    return np.where((current >= 0.0) & _is_first_battery(rows), current / 100.0, np.nan)
+
+
+def _battery_remaining(rows: np.ndarray) -> np.ndarray:
+    """-1 where unknown."""
+    remaining = columns(rows, "battery_remaining")
+    valid = (remaining >= 0.0) & (remaining <= 100.0) & _is_first_battery(rows)
+    return np.where(valid, remaining / 100.0, np.nan)
+
+
+def _is_first_battery(rows: np.ndarray) -> np.ndarray:
+    """A column. SYS_STATUS has only the first one."""
+    return columns(rows, "id") == 0.0 if "id" in (rows.dtype.names or ()) else np.ones((len(rows), 1), bool)
+
+
 def _system_battery(rows: np.ndarray) -> np.ndarray:
     voltage = columns(rows, "voltage_battery")
     return np.where((voltage > 0.0) & (voltage < 65535.0), voltage / 1e3, np.nan)
@@ -301,6 +321,10 @@ _ACC: Final = ("xacc", "yacc", "zacc")
 _SCALED: Final = (
     _direct("body_rate", _body(*_GYRO, scale=1e-3), "gyro, mrad/s" + _FRD),
     _direct("specific_force", _body(*_ACC, scale=STANDARD_GRAVITY / 1e3), "acc, mg" + _FRD),
+)
+_CHARGE: Final = (
+    _direct("battery_current", _battery_current, "current_battery, cA"),
+    _direct("battery_remaining", _battery_remaining, "battery_remaining, %"),
 )
 _CONVERSIONS: Final[Mapping[str, tuple[_Conversion, ...]]] = {
     "LOCAL_POSITION_NED": (
@@ -342,7 +366,7 @@ _CONVERSIONS: Final[Mapping[str, tuple[_Conversion, ...]]] = {
     "SERVO_OUTPUT_RAW": (_outputs,),
     "ESC_STATUS": (_esc_status,),
     "ESC_TELEMETRY_1_TO_4": (_esc_telemetry,),
-    "BATTERY_STATUS": (_battery,),
-    "SYS_STATUS": (_direct("battery_voltage", _system_battery, "voltage_battery, mV"),),
+    "BATTERY_STATUS": (_battery, *_CHARGE),
+    "SYS_STATUS": (_direct("battery_voltage", _system_battery, "voltage_battery, mV"), *_CHARGE),
     "EXTENDED_SYS_STATE": (_direct("airborne", _landed, "landed_state; holds until the next"),),
 }

@@ -171,6 +171,18 @@ def _battery(field: str) -> Callable[[np.ndarray], np.ndarray]:
     return values
 
 
+def _battery_current(rows: np.ndarray) -> np.ndarray:
+    """-1 without a sensor."""
+    current = columns(rows, "current_a") * _valid(rows, "connected")
+    return np.where(current >= 0.0, current, np.nan)
+
+
+def _battery_remaining(rows: np.ndarray) -> np.ndarray:
+    """-1 where unknown."""
+    remaining = columns(rows, "remaining") * _valid(rows, "connected")
+    return np.where((remaining >= 0.0) & (remaining <= 1.0), remaining, np.nan)
+
+
 def _body(field: str) -> Callable[[np.ndarray], np.ndarray]:
     return lambda rows: frd_to_flu(rows[field].astype(np.float64))
 
@@ -243,6 +255,8 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
         ),
         _Candidate("battery_status", ("voltage_v",), _battery("voltage_v"), "voltage_v"),
     ),
+    "battery_current": (_Candidate("battery_status", ("current_a",), _battery_current, "current_a"),),
+    "battery_remaining": (_Candidate("battery_status", ("remaining",), _battery_remaining, "remaining"),),
     "airborne": (
         _Candidate(
             "vehicle_land_detected",

@@ -43,7 +43,7 @@ _SIGNALS: Final = {
     "esc_status": ("rotor_speed",),
     "vehicle_thrust_setpoint": ("collective_command",),
     "vehicle_rates_setpoint": ("body_rate_setpoint",),
-    "battery_status": ("battery_voltage",),
+    "battery_status": ("battery_voltage", "battery_current", "battery_remaining"),
     "vehicle_land_detected": ("airborne",),
 }
 _DAY_US: Final = 86_400_000_000

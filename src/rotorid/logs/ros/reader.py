@@ -195,6 +195,18 @@ def _voltage(field: str) -> Callable[[Sequence[Any]], np.ndarray]:
     return values
 
 
+def _battery_current(messages: Sequence[Any]) -> np.ndarray:
+    """Negative while the battery supplies it, NaN where unknown."""
+    current = -np.array([[m.current] for m in messages], np.float64)
+    return np.where(current >= 0.0, current, np.nan)
+
+
+def _battery_remaining(messages: Sequence[Any]) -> np.ndarray:
+    """NaN where unknown."""
+    share = np.array([[m.percentage] for m in messages], np.float64)
+    return np.where((share >= 0.0) & (share <= 1.0), share, np.nan)
+
+
 def _speeds(
     speeds_of: Callable[[Any], Sequence[float]], scale: float = 1.0
 ) -> Callable[[Sequence[Any]], np.ndarray]:
@@ -251,6 +263,8 @@ _SOURCES: Final[dict[str, tuple[_Source, ...]]] = {
         _Source("sensor_msgs/msg/BatteryState", _voltage("voltage"), "voltage"),
         _Source("crazyflie_interfaces/msg/Status", _voltage("battery_voltage"), "battery_voltage"),
     ),
+    "battery_current": (_Source("sensor_msgs/msg/BatteryState", _battery_current, "-current"),),
+    "battery_remaining": (_Source("sensor_msgs/msg/BatteryState", _battery_remaining, "percentage"),),
 }
 """Signal -> the types that give it, the best first; those of PX4 come before them."""
 

@@ -14,7 +14,10 @@ from rotorid.signals.series import Intervals
 Gap = tuple[float, float]
 """Start and end of an interval without samples, s."""
 
-_IRREGULAR: Final = ("airborne", "true_mass", "true_force", "true_torque", "battery_voltage")
+_IRREGULAR: Final = (
+    *("airborne", "true_mass", "true_force", "true_torque"),
+    *("battery_voltage", "battery_current", "battery_remaining"),
+)
 """Signals that are logged on change or slowly: not checked for gaps."""
 
 _LONG_GAP: Final = 1.0  # s: a warning from this duration on
