@@ -8,16 +8,18 @@ CONSTRAINTS := constraints.txt
 CONSTRAIN = $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS))
 PIP = $(CONSTRAIN) $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
+MINUTES ?= 60
 LATEST := $(MAKE) VENV=.venv-latest CONSTRAINTS=
 
 # pip; what PyTorch brings for one platform only; nightly builds, which the index does not keep; what has no version
 UNPINNED := '^pip==|^(nvidia|cuda)-|^triton==|-nightly==|@|^\#'
 
-.PHONY: help demo test lint format bench docs test-latest constraints latest clean
+.PHONY: help demo test fuzz lint format bench docs test-latest constraints latest clean
 
 help:
 	@echo "make demo    install, fly a simulated sprayer, track its mass, write a report"
 	@echo "make test    install, run all tests"
+	@echo "make fuzz    read damaged logs of every format for an hour (MINUTES=60)"
 	@echo "make lint    style, formatting and types"
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
@@ -31,6 +33,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(TESTS)
+
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

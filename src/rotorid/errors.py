@@ -14,9 +14,25 @@ A message names the file, the signal, what is wrong and what to do, in one line.
 `rotorid: ` and exit with code 2; the library raises.
 """
 
+from typing import Final
+
+MOST_CHARACTERS: Final = 4000
+"""Longest text of an error."""
+
+
+def printable(text: str) -> str:
+    """The text in one line that a terminal prints as it is: control characters of a file or a link are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
 
 class RotoridError(Exception):
-    """Base of every error that rotorid raises on purpose."""
+    """Base of every error that rotorid raises on purpose. Its text is one line, whatever names of a file it has."""
+
+    def __str__(self) -> str:
+        text = printable(super().__str__())
+        return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 4]} ..."
 
 
 class LogError(RotoridError):

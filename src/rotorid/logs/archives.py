@@ -31,7 +31,7 @@ _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\0"
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _OTHERS: Final = (b"7z\xbc\xaf\x27\x1c", b"BZh", b"\x28\xb5\x2f\xfd", b"Rar!")
-_DAMAGE: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, ValueError)
+_DAMAGE: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, ValueError, IndexError)
 
 
 def is_archive(head: bytes) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from rotorid.errors import LogError, LogFormatError
+from rotorid.errors import LogError, LogFormatError, RotoridError, printable
 from rotorid.logs.flight import KINDS, Flight, Signal
 
 if TYPE_CHECKING:
@@ -91,11 +91,24 @@ class LogFormat:
     suffixes: tuple[str, ...] = ()
 
     def read(self, file: LogFile) -> Flight:
-        """The flight in a file. Raises LogError, LogFormatError or SignalError."""
+        """The flight in a file.
+
+        Raises LogError, LogFormatError or SignalError; any other exception of a reader, which damage may cause that it does not
+        foresee, becomes a LogFormatError with the exception as its cause.
+        """
         if not isinstance(self.reader, str):
             return self.reader(file)
         module, _, function = self.reader.partition(":")
-        return getattr(import_module(module), function)(file)
+        reader = getattr(import_module(module), function)
+        try:
+            return reader(file)
+        except RotoridError:
+            raise
+        except Exception as error:
+            raise LogFormatError(
+                f"{file.path}: a log ({self.label}) that is damaged in a way that its reader does not know "
+                f"({type(error).__name__}: {str(error)[:200]}); fetch it again, and report it if it is sound"
+            ) from error
 
 
 def read_bytes(path: Path) -> bytes:
@@ -162,7 +175,7 @@ class Collector:
             times, values = self._rotations(times, values)
         if len(times):
             self._find_gaps(name, times)
-            self.signals[name] = Signal(name, times, values, source)
+            self.signals[name] = Signal(name, times, values, printable(source))
 
     def flight(
         self,
@@ -191,10 +204,10 @@ class Collector:
             source=self.path,
             format=self.format,
             time_origin=start_clock,
-            vehicle=vehicle,
-            notes=(*self.notes, *self._timed_notes(origin), *self._gap_notes(origin)),
+            vehicle=printable(vehicle),
+            notes=tuple(map(printable, (*self.notes, *self._timed_notes(origin), *self._gap_notes(origin)))),
             parameters=dict(parameters or {}),
-            identity=identity.strip("0") and identity,
+            identity=printable(identity.strip("0") and identity),
             utc=_utc(start_clock, boot),
             estimator_faults=tuple((start - origin, end - origin) for start, end in self.estimator_faults),
         )

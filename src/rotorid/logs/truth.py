@@ -9,8 +9,6 @@ next row.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -18,10 +16,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from rotorid.errors import LogFormatError, SignalError
+from rotorid.errors import SignalError
+from rotorid.logs.archives import unpack
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.frames import frd_to_flu, ned_to_enu
-from rotorid.logs.reader_base import read_bytes
+from rotorid.logs.reader_base import LogFile, read_bytes
 from rotorid.logs.tables.cells import read_cells, read_header
 
 _TIMES: Final = ("t_log_s", "t")
@@ -61,11 +60,8 @@ def attach_truth(flight: Flight, path: str | Path) -> Flight:
     path = Path(path)
     buffer = read_bytes(path)
     if buffer.startswith(b"\x1f\x8b"):
-        try:
-            buffer = gzip.decompress(buffer)
-        except (OSError, EOFError, zlib.error) as error:
-            raise LogFormatError(f"{path}: a gzip file that is cut or damaged: {error}") from None
-    names = read_header(buffer).names
+        buffer = unpack(LogFile(path, None, buffer), lambda _: True).content
+    names = read_header(path, buffer).names
     time = next((n for n in _TIMES if n in names), None)
     options = {s: [c for c in columns if set(c) <= set(names)] for s, columns in _SIGNALS.items()}
     truth_columns = {s: columns[0] for s, columns in options.items() if columns}

@@ -142,10 +142,11 @@ def test_no_thread_reads_a_parquet(tmp_path: Path):
     pl.DataFrame({"t": [0.0, 1.0]}).write_parquet(tmp_path / "flight.parquet")
     code = (
         "import os, sys; import numpy, pyarrow.parquet; from pathlib import Path;"
-        "from rotorid.logs.tables.table import parquet_table;"
+        "from rotorid.logs.tables.table import numbers_of, open_parquet;"
         "threads = lambda: set(os.listdir('/proc/self/task'));"
         "path = Path(sys.argv[1]); content, before = path.read_bytes(), threads();"
-        "print(parquet_table(path, content).num_rows, len(threads() - before))"
+        "columns = numbers_of(path, open_parquet(path, content), ['t']);"
+        "print(len(columns['t']), len(threads() - before))"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path / "flight.parquet")]
     assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == ["2", "0"]

@@ -44,6 +44,7 @@ _CODES: Final[dict[str, tuple[str | tuple[str, int], float]]] = {
     "Q": ("<u8", 1.0),
 }
 """Format code -> how numpy reads it, and the factor that gives the value in its unit."""
+_TEXTS: Final = ("Name", "Message")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,9 @@ class Messages:
         return len(self.records)
 
     def __contains__(self, column: str) -> bool:
-        return column in (self.records.dtype.names or ())
+        """Whether there is a column of the kind that ArduPilot gives it: text in `Name` and `Message`, else numbers."""
+        fields = self.records.dtype.fields or {}
+        return column in fields and fields[column][0].kind in ("S" if column in _TEXTS else "iuf")
 
     def values(self, *names: str) -> np.ndarray:
         """Columns side by side, as float64 in their units: one row a message."""
@@ -142,6 +145,8 @@ class _Walk:
         codes, columns = (fmt[field].decode("ascii", "replace") for field in ("format", "columns"))
         names = columns.split(",")
         if kind == FMT or kind in self.formats or len(names) != len(codes) or len(set(names)) != len(names):
+            return
+        if not all(names):
             return
         if not set(codes) <= set(_CODES):
             return

@@ -22,6 +22,10 @@ MAGIC: Final = b"H Product:Blackbox"
 _MASK: Final = 0xFFFFFFFF
 _FRAMES: Final = frozenset(b"IPSGHE")
 _MAX_FRAME: Final = 256  # bytes
+_MOST_FIELDS: Final = 256  # of a frame; firmwares log up to about 60
+_LONGEST_INTERVAL: Final = 65536  # iterations between two I frames; firmwares have up to 1024
+_MOST_VALUES: Final = 1_000_000, 8  # values of a session: in any case, and more for each of its bytes
+_BLOCK: Final = 1024  # rows that become an array at a time
 _MAX_STEP: Final = 10_000_000  # us between two frames of a session
 _END: Final = b"End of log\0"
 
@@ -113,7 +117,11 @@ def _fields(session: Session, kind: str, predictors_of: str = "") -> list[_Field
         session.numbers(f"Field {kind} predictor"),
     )
     count = len(session.headers.get(f"Field {predictors_of or kind} name", "").split(","))
-    if not len(encodings) == len(predictors) == count or not _ENCODINGS.issuperset(encodings):
+    if (
+        count > _MOST_FIELDS
+        or not len(encodings) == len(predictors) == count
+        or not _ENCODINGS.issuperset(encodings)
+    ):
         return None
     fields, rest = [], 0
     for i, (encoding, predictor) in enumerate(zip(encodings, predictors, strict=True)):
@@ -170,11 +178,13 @@ class _Decoder:
             _VBAT_REF: session.number("vbatref"),
             _MIN_MOTOR: session.number("motorOutput", min_throttle),
         }
-        self.i_interval = max(1, session.number("I interval", 32))
+        self.i_interval = min(max(1, session.number("I interval", 32)), _LONGEST_INTERVAL)
         numerator, _, denominator = session.headers.get("P interval", "1").partition("/")
         share = [int(text) if text.isdigit() else 1 for text in (numerator, denominator)]
         self.p_share = (share[0], max(1, share[1])) if denominator else (1, max(1, share[0]))
-        self.rows: list[list[int]] = []
+        self.rows: list[list[int]] = []  # the latest ones
+        self.blocks: list[np.ndarray] = []  # those before
+        self.most_rows = (_MOST_VALUES[0] + _MOST_VALUES[1] * len(self.buffer)) // len(self.names)
         self.previous: list[int] = []
         self.before: list[int] = []
         self.is_valid = False  # whether P frames can be predicted
@@ -201,13 +211,26 @@ class _Decoder:
             skipped, pending = skipped + pending, 0
             if is_complete:
                 break
+            if len(self.rows) > _BLOCK:
+                self._pack()
+                if _BLOCK * len(self.blocks) > self.most_rows:
+                    skipped += end - position  # no log has so many values in its bytes
+                    break
         if pending > _MAX_FRAME:  # more than the frame at which the log ends
             skipped += pending
-        values = np.array(self.rows, np.int64).reshape(len(self.rows), len(self.names))
+        values = np.concatenate([*self.blocks, self._array(self.rows)])
         if len(values):
             time = values[:, 1]
             values[:, 1] = time[0] + np.concatenate([[0], np.cumsum((np.diff(time) + 2**31) % 2**32 - 2**31)])
         return MainFrames(self.names, values, skipped, is_complete)
+
+    def _array(self, rows: list[list[int]]) -> np.ndarray:
+        return np.array(rows, np.int64).reshape(len(rows), len(self.names))
+
+    def _pack(self) -> None:
+        """Make an array of all rows but the last one, which the next frame is compared with."""
+        self.blocks.append(self._array(self.rows[:-1]))
+        del self.rows[:-1]
 
     def _frame(self, kind: int, position: int) -> tuple[int, bool]:
         """Read the frame at a position: where it ends, and whether it is the end of the session."""
@@ -276,12 +299,10 @@ class _Decoder:
     def _skips(self) -> list[int]:
         numerator, denominator = self.p_share
         is_logged = [i == 0 or (i + numerator - 1) % denominator < numerator for i in range(self.i_interval)]
-        skips = []
-        for last in range(self.i_interval):
-            count = 0
-            while not is_logged[(last + 1 + count) % self.i_interval]:
-                count += 1
-            skips.append(count)
+        skips, count = [0] * self.i_interval, 0  # iteration 0 is logged
+        for last in reversed(range(self.i_interval)):
+            skips[last] = count
+            count = 0 if is_logged[last] else count + 1
         return skips
 
     def _values(self, fields: Sequence[_Field], position: int) -> tuple[list[int], int]:

@@ -32,6 +32,8 @@ _CODES: Final = {
     "d": "<f8",
 }
 _STAMPS: Final = {1: ("<u4", 1e-3), 2: ("<u8", 1e-6)}
+_OWN: Final = ("_id", "_time")  # fields of a record that are no variables
+_MOST_VARIABLES: Final = 1000  # of an event type; a card has tens
 _VARIABLE: Final = re.compile(r"([\w.]+)\((\w)\)")
 
 
@@ -74,14 +76,16 @@ def _header(buffer: bytes) -> tuple[int, dict[int, tuple[str, list[tuple[str, st
         name, position = _text(buffer, position + 2)
         (number,) = struct.unpack_from("<H", buffer, position)
         position += 2
-        variables = []
+        if number > _MOST_VARIABLES:
+            raise ValueError
+        variables: dict[str, str] = {}
         for _ in range(number):
             text, position = _text(buffer, position)
             match = _VARIABLE.fullmatch(text)
-            if match is None or match[2] not in _CODES or match[1] in (v for v, _ in variables):
+            if match is None or match[2] not in _CODES or match[1] in variables or match[1] in _OWN:
                 raise ValueError
-            variables.append((match[1], _CODES[match[2]]))
-        types[identity] = (name, variables)
+            variables[match[1]] = _CODES[match[2]]
+        types[identity] = (name, list(variables.items()))
     return version, types, position
 
 

@@ -21,6 +21,7 @@ from rotorid.logs.mavlink.messages import BY_NUMBER, Message
 STAMP_BYTES: Final = 8
 _V1, _V2 = 0xFE, 0xFD
 _SIGNED: Final = 1
+_LATEST: Final = (1 << 63) - 1
 _REVERSED: Final = bytes(int(f"{i:08b}"[::-1], 2) for i in range(256))
 _EXTRA: Final = {m.number: _REVERSED[m.crc_extra : m.crc_extra + 1] for m in BY_NUMBER.values()}
 
@@ -102,7 +103,7 @@ def walk(buffer: bytes, stamped: bool = False, complete: bool = False) -> Walk:
             position += 1
             skipped += 1
             continue
-        arrival = int.from_bytes(buffer[position:start], "big") if stamp else 0
+        arrival = int.from_bytes(buffer[position:start], "big") & _LATEST if stamp else 0
         frames.append(
             Frame(position, arrival, system, component, sequence, message, start + head, buffer[start + 1])
         )

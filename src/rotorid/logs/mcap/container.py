@@ -2,7 +2,7 @@
 
 After 8 bytes of magic come records: uint8 opcode, uint64 length, content. Schemas and channels describe messages;
 messages are single records or in chunks, which may be compressed. A file without an end (after a crash) is read as far as
-it is complete. https://mcap.dev/spec
+it is complete. Chunks that unpack to more than `MOST_UNPACKED` in all are refused. https://mcap.dev/spec
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from rotorid.errors import LogFormatError
+
 MAGIC: Final = b"\x89MCAP0\r\n"
 _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 3, 4, 5, 6, 9, 0x0C, 0x0F
 _RECORD: Final = struct.Struct("<BQ")
 _MESSAGE_HEAD: Final = struct.Struct("<HIQ")  # channel, sequence, log time; the time of publishing follows
+MOST_UNPACKED: Final = 32_000_000, 20
+"""Bytes that chunks may unpack to: so many in any case, or this number of times the file if that is more."""
 _DAMAGED: Final = (struct.error, UnicodeDecodeError, IndexError)
 
 
@@ -82,6 +86,8 @@ class McapWalk:
         self.metadata: dict[str, dict[str, str]] = {}
         self.attachments: dict[str, bytes] = {}
         self.damaged, self.truncated = 0, False
+        base, factor = MOST_UNPACKED
+        self._left = max(base, factor * len(self._data))
         for opcode, start, stop in _records(self._data, len(MAGIC)):
             if stop <= len(self._data) and opcode not in (_CHUNK, _MESSAGE):
                 try:
@@ -114,6 +120,13 @@ class McapWalk:
         compression, position = _text(data, 28)
         (length,) = struct.unpack_from("<Q", data, position)
         packed = data[position + 8 : position + 8 + length]
+        if compression:
+            self._left -= size
+            if self._left < 0:
+                raise LogFormatError(
+                    f"an MCAP file that unpacks to more than {MOST_UNPACKED[0] / 1e6:.0f} MB and {MOST_UNPACKED[1]} times its "
+                    "size, which no log does"
+                )
         try:
             content = memoryview(_unpacked(compression, packed, size))
         except (OSError, ValueError, MemoryError):
@@ -128,8 +141,11 @@ class McapWalk:
                 channel, _, time = _MESSAGE_HEAD.unpack_from(content, start)
                 if channel in into:
                     yield into[channel], time, bytes(content[start + 22 : stop])
-            else:
+            elif opcode in (_SCHEMA, _CHANNEL):
                 self._record(opcode, content[start:stop])
+            elif opcode == 0:  # no record
+                self.damaged += 1
+                return
 
     def _record(self, opcode: int, data: memoryview) -> None:
         if opcode == _SCHEMA:
@@ -192,6 +208,4 @@ def _unpacked(compression: str, packed: memoryview, size: int) -> bytes | memory
 
     if compression not in ("zstd", "lz4"):
         raise ValueError(compression)
-    if size > 1 << 32:
-        raise ValueError("too large")
     return memoryview(pa.decompress(packed, decompressed_size=size, codec=compression))

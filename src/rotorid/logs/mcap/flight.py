@@ -24,6 +24,8 @@ from rotorid.logs.reader_base import Collector
 FLIGHT: Final = "/flight/"
 METADATA: Final = "rotorid"
 _POSE_PERIOD: Final = 1.0 / 30.0
+_BLOCK: Final = 2000  # messages that are decoded at a time
+_MOST_ROTORS: Final = 64
 _NUMBER: Final = {"type": "number"}
 _POSE: Final[dict[str, Any]] = {
     "type": "object",
@@ -73,14 +75,9 @@ def read_flight_mcap(path: Path, contents: McapContents) -> Flight:
         name = channel.topic.removeprefix(FLIGHT)
         if not channel.topic.startswith(FLIGHT) or name not in KINDS or channel.encoding != "json":
             continue
-        rows = _rows(path, channel.topic, channel.messages)
-        values = [_values(name, row) for row in rows]
-        if (size := max((len(v) for v in values), default=0)) == 0:
-            continue
-        table = np.array([v if len(v) == size else [np.nan] * size for v in values], np.float64).reshape(
-            -1, size
-        )
-        collector.add(name, np.array([_number(r.get("t")) for r in rows]), table, f"channel {channel.topic}")
+        times, values = _columns(path, channel.topic, name, channel.messages)
+        if values.shape[1]:
+            collector.add(name, times, values, f"channel {channel.topic}")
     return collector.flight(vehicle=about.get("vehicle", ""), shift=False)
 
 
@@ -108,17 +105,35 @@ def _values(name: str, row: Mapping[str, Any]) -> list[float]:
     if names is not None:
         return [_number(row.get(n)) for n in names]
     rotors = row.get("rotors")
-    return [_number(v) for v in rotors] if isinstance(rotors, list) else []
+    return [_number(v) for v in rotors] if isinstance(rotors, list) and len(rotors) <= _MOST_ROTORS else []
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
+    try:
+        return float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:  # of a long integer
+        return math.nan
+
+
+def _columns(path: Path, topic: str, name: str, messages: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Times and values of the messages of a signal, NaN where one has not as many components as most."""
+    times: list[np.ndarray] = []
+    blocks: list[np.ndarray] = []
+    for start in range(0, len(messages), _BLOCK):
+        rows = _rows(path, topic, messages[start : start + _BLOCK])
+        values = [_values(name, row) for row in rows]
+        size = max(map(len, values))
+        blocks.append(np.array([v if len(v) == size else [np.nan] * size for v in values], np.float64))
+        times.append(np.array([_number(row.get("t")) for row in rows]))
+    size = max((block.shape[1] for block in blocks), default=0)
+    whole = [b if b.shape[1] == size else np.full((len(b), size), np.nan) for b in blocks]
+    return np.concatenate(times or [np.empty(0)]), np.concatenate(whole or [np.empty((0, 0))])
 
 
 def _rows(path: Path, topic: str, messages: list[bytes]) -> list[dict[str, Any]]:
     try:
         rows = json.loads(b"[" + b",".join(messages) + b"]")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LogFormatError(
             f"{path}: a message of {topic} is no JSON ({error}); write the file again"
         ) from None

@@ -12,10 +12,13 @@ from rotorid.logs.reader_base import LogFile
 
 def read_mcap_log(file: LogFile) -> Flight:
     """The flight in an MCAP file. Raises LogFormatError for one without a flight, SignalError for a wrong mapping."""
-    contents = read_mcap(
-        file.content,
-        lambda c: c.encoding == "mavlink" or (c.encoding == "json" and c.topic.startswith(FLIGHT)),
-    )
+    try:
+        contents = read_mcap(
+            file.content,
+            lambda c: c.encoding == "mavlink" or (c.encoding == "json" and c.topic.startswith(FLIGHT)),
+        )
+    except LogFormatError as error:
+        raise LogFormatError(f"{file.path}: {error}") from None
     if is_flight(contents):
         file.options()
         return read_flight_mcap(file.path, contents)

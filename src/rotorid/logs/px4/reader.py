@@ -269,6 +269,8 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
 
 
 def _note_damage(collector: Collector, contents: ULogContents) -> None:
+    if not contents.has_start:
+        collector.note("the time at which logging began is damaged; times are those of the vehicle's clock")
     if contents.truncated:
         collector.note("the file is cut at its end; only the complete part is used")
     if contents.skipped:

@@ -2,7 +2,8 @@
 
 A file is a 16-byte header and then messages: uint16 size, uint8 type, `size` bytes. Formats (`F`) and
 subscriptions (`A`) say how the data messages (`D`) are laid out. Where a message is damaged, reading goes on
-at the next place where whole messages follow. https://docs.px4.io/main/en/dev_log/ulog_file_format.html
+at the next place where whole messages follow. A message has at most 65535 bytes, and so a format; larger ones, and those that
+are nested more than five times, are left out. https://docs.px4.io/main/en/dev_log/ulog_file_format.html
 """
 
 from __future__ import annotations
@@ -35,21 +36,24 @@ _SCALARS: Final = {
 }
 _RECOGNISABLE: Final = {
     ord("D"): re.compile(b""),
-    ord("F"): re.compile(rb"\w+:\w"),
-    ord("A"): re.compile(rb"(?s:...)\w{3,}\Z"),
-    ord("I"): re.compile(rb"(?s:.)[\w\[\]]+ \w"),
+    ord("F"): re.compile(rb"\w{1,200}:\w"),
+    ord("A"): re.compile(rb"(?s:...)\w{3,200}\Z"),
+    ord("I"): re.compile(rb"(?s:.)[\w\[\]]{1,200} \w"),
     ord("P"): re.compile(rb"(?s:.)(float|int32_t) \w"),
 }
 """Types of messages that can be recognised in damaged data, with the start of their payload."""
-_FIELD: Final = re.compile(r"(\w+)(?:\[(\d+)\])? (\w+)")
+_FIELD: Final = re.compile(r"(\w+)(?:\[(\d{1,6})\])? (\w+)")
+_MOST_BYTES: Final = 65535 - 2  # of a record: what a message has room for
+_MOST_FAILURES: Final = 100  # subscriptions without a sound format, after which no more are looked at
+_LATEST_START: Final = 1 << 53  # us: 285 years, and all numbers up to it are exact as floats
 
 
 @dataclasses.dataclass(frozen=True)
 class ULogContents:
     """What a ULog file holds.
 
-    start: when logging began, in us of the vehicle's clock. topics: the rows of each (topic, instance) asked
-    for. information, parameters: as first written. changed: names of parameters written again later.
+    start: when logging began, in us of the vehicle's clock; 0 where its stamp cannot be right (has_start). topics: the rows of
+    each (topic, instance) asked for. information, parameters: as first written. changed: names of parameters written again.
     dropouts: durations in ms. skipped: damaged bytes. truncated: the last message is cut.
     """
 
@@ -61,6 +65,7 @@ class ULogContents:
     dropouts: tuple[int, ...]
     skipped: int
     truncated: bool
+    has_start: bool = True
 
 
 def read_ulog(buffer: bytes, topics: frozenset[str]) -> ULogContents | None:
@@ -70,8 +75,10 @@ def read_ulog(buffer: bytes, topics: frozenset[str]) -> ULogContents | None:
     walk = _Walk(buffer, topics)
     walk.run()
     (start,) = struct.unpack_from("<Q", buffer, 8)
+    has_start = start < _LATEST_START
     return ULogContents(
-        start=start,
+        start=start if has_start else 0,
+        has_start=has_start,
         topics={
             walk.subscriptions[i][0]: gather(buffer, offsets, walk.subscriptions[i][1])
             for i, offsets in walk.rows.items()
@@ -91,6 +98,11 @@ class _Walk:
     def __init__(self, buffer: bytes, topics: frozenset[str]):
         self.buffer, self.wanted = buffer, topics
         self.formats: dict[str, str] = {}
+        self.layouts: dict[
+            str, tuple[list[tuple], int]
+        ] = {}  # fields and bytes of the formats that were asked for
+        self.dtypes: dict[str, tuple[np.dtype, int]] = {}  # without trailing padding, and bytes with it
+        self.failures = 0
         self.sizes: dict[
             int, tuple[int, int]
         ] = {}  # message id -> payload bytes without and with trailing padding
@@ -169,7 +181,7 @@ class _Walk:
         match chr(kind):
             case "F":
                 name, _, fields = payload.decode("ascii", "replace").partition(":")
-                self.formats[name] = fields
+                self.formats.setdefault(name, fields)
             case "A" if len(payload) > 3:
                 self._subscribe(payload)
             case "I" | "P":
@@ -180,30 +192,49 @@ class _Walk:
     def _subscribe(self, payload: bytes) -> None:
         instance, identity = struct.unpack_from("<BH", payload)
         name = payload[3:].decode("ascii", "replace")
-        layout = self._layout(name, ())
-        if layout is None or identity in self.sizes:
+        if identity in self.sizes or self.failures > _MOST_FAILURES:
             return
-        record_type = np.dtype(layout)
-        if str(layout[-1][0]).startswith("_padding"):
-            layout = layout[:-1]
-        dtype = np.dtype(layout)
-        self.sizes[identity] = (dtype.itemsize + 2, record_type.itemsize + 2)
+        found = self._layout(name, ())
+        if found is None:
+            self.failures += 1
+            return
+        if name not in self.dtypes:
+            layout, _ = found
+            is_padded = str(layout[-1][0]).startswith("_padding")
+            self.dtypes[name] = np.dtype(layout[:-1] if is_padded else layout), np.dtype(layout).itemsize
+        dtype, size = self.dtypes[name]
+        self.sizes[identity] = (dtype.itemsize + 2, size + 2)
         if name in self.wanted and "timestamp" in (dtype.names or ()):
             self.subscriptions[identity] = ((name, instance), dtype)
             self.rows[identity] = []
 
-    def _layout(self, name: str, outer: tuple[str, ...]) -> list[tuple] | None:
-        """Fields of a format, as numpy describes them; None where the format is missing or damaged."""
+    def _layout(self, name: str, outer: tuple[str, ...]) -> tuple[list[tuple], int] | None:
+        """Fields of a format, as numpy describes them, and its bytes; None where the format is missing or damaged."""
+        if name in self.layouts:
+            return self.layouts[name]
+        if name in outer or len(outer) > 4:
+            return None
         layout: list[tuple] = []
+        names: set[str] = set()
+        total = 0
         for text in filter(None, self.formats.get(name, "").split(";")):
-            if (match := _FIELD.fullmatch(text)) is None or name in outer or len(outer) > 4:
+            if (match := _FIELD.fullmatch(text)) is None:
                 return None
             kind, count, field = match.groups()
-            scalar = _SCALARS.get(kind) or self._layout(kind, (*outer, name))
-            if scalar is None or int(count or 1) > 4096 or field in (entry[0] for entry in layout):
+            scalar: str | np.dtype | None = _SCALARS.get(kind)
+            if scalar is not None:
+                size = int(scalar[-1]) if scalar != "?" else 1
+            elif (inner := self._layout(kind, (*outer, name))) is not None:
+                scalar, size = np.dtype(inner[0]), inner[1]
+            total += size * int(count or 1) if scalar is not None else 0
+            if scalar is None or total > _MOST_BYTES or int(count or 1) > 4096 or field in names:
                 return None
+            names.add(field)
             layout.append((field, scalar) if count is None else (field, scalar, (int(count),)))
-        return layout or None
+        if not layout:
+            return None
+        self.layouts[name] = layout, total
+        return self.layouts[name]
 
     def _key_and_value(self, kind: int, payload: bytes) -> None:
         if not payload or len(payload) <= 1 + payload[0]:
@@ -235,12 +266,14 @@ class _Walk:
     def _next_message(self, position: int, limit: int) -> int:
         """The next offset where two sound messages follow each other, `limit` where there is none."""
         raw = np.frombuffer(self.buffer, np.uint8)
-        for block in range(position, limit, 65536):
-            kinds = raw[block + 2 : min(block + 65538, limit)]
+        block, size = position, 256
+        while block < limit:
+            kinds = raw[block + 2 : min(block + size + 2, limit)]
             for offset in np.flatnonzero(np.isin(kinds, list(_RECOGNISABLE))).tolist():
                 stop = self._message_end(block + offset, limit)
                 if stop and (stop == limit or self._message_end(stop, limit)):
                     return block + offset
+            block, size = block + size, min(2 * size, 65536)
         return limit
 
     def _cut(self, position: int) -> bool:

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from rotorid.errors import LogError, LogFormatError, SettingError
 from rotorid.logs.reader_base import LogFile
+from rotorid.logs.ros.unpacking import limit_unpacking
 
 INSTALL: Final = "pip install 'rotorid[ros]'"
+_LONGEST_DEFINITION: Final = 200_000  # characters; the longest of ROS has some 5,000
 _SUFFIXES: Final = {"ros1-bag": ".bag", "ros2-db3": ".db3", "ros2-mcap": ".mcap"}
 
 
@@ -73,6 +75,8 @@ def open_bag(file: LogFile, format: str, definitions: Path | None) -> Iterator[B
     try:
         from rosbags.rosbag1 import Reader as Reader1
         from rosbags.rosbag2 import Reader as Reader2
+
+        limit_unpacking()
     except ImportError:
         raise SettingError(f"{path}: ROS bags need the package rosbags; install it with: {INSTALL}") from None
     with _named(file, format) as name:
@@ -146,6 +150,8 @@ def _types(connection: Any) -> dict:
     from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
     definition = connection.msgdef
+    if len(definition.data) > _LONGEST_DEFINITION:
+        return {}
     if definition.format == MessageDefinitionFormat.MSG:
         return get_types_from_msg(definition.data, connection.msgtype)
     if definition.format == MessageDefinitionFormat.IDL:

@@ -246,8 +246,8 @@ def _trees(file: Path) -> list[Any]:
         return [YAML(typ="safe", pure=True).load(part) for part in texts]
     except OSError as error:
         raise LogError(f"{file}: cannot be read: {error.strerror or error}") from None
-    except (YAMLError, ElementTree.ParseError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
+    except (YAMLError, ElementTree.ParseError, ValueError, RecursionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LogFormatError(f"{file}: not read, its YAML is damaged ({reason[:80]}); correct it") from None
 
 

@@ -26,6 +26,7 @@ from rotorid.logs.ros.log_blocks import add_log_blocks, is_log_block, vehicle_of
 from rotorid.logs.ros.px4_topics import PX4_TYPES, add_px4_topics
 from rotorid.logs.ros.topics import Topics
 
+_LATEST: Final = (1 << 62) - 1  # ns
 _RPM: Final = 2.0 * np.pi / 60.0
 
 
@@ -103,7 +104,7 @@ def _flight(bag: Bag, path: Path, format: str, mapping: dict[str, str], options:
 
 def _stamps(collector: Collector, messages: Messages) -> Int64[np.ndarray, " n"]:
     """Times of messages in ns: of their headers, or where those are not set of the bag."""
-    received = np.array(messages.times, np.int64)
+    received = np.array([min(t, _LATEST) for t in messages.times], np.int64)
     if not messages.whole:
         collector.note(
             f"{messages.topic}: the bag is cut or damaged within it; only the complete part is used"

@@ -44,4 +44,4 @@ class Topics:
 
     def clock(self) -> float:
         """A whole second before the bag begins."""
-        return float(self.bag.reader.start_time // 10**9)
+        return float(min(self.bag.reader.start_time, 1 << 62) // 10**9)

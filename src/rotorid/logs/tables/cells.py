@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,9 @@ from jaxtyping import Float64
 from rotorid.errors import LogFormatError, SignalError
 
 _EMPTY: Final = ["", "nan", "NaN", "NA", "null"]
+MOST_COLUMNS: Final = 10_000
+"""Columns of a table, at most."""
+_MOST_IN_LIST: Final = 64  # numbers in a cell that is a list: components, or rotors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Header:
     line: int
 
 
-def read_header(buffer: bytes, delimiter: str = ",") -> Header:
-    """The names in the first line of a CSV that is no comment."""
+def read_header(path: Path, buffer: bytes, delimiter: str = ",") -> Header:
+    """The names in the first line of a CSV that is no comment. Raises LogFormatError for a line that is no header."""
     position, line, comments = 0, 0, []
     names: list[str] = []
     while position < len(buffer) and not names:
@@ -50,7 +54,14 @@ def read_header(buffer: bytes, delimiter: str = ",") -> Header:
         if text.startswith("#"):
             comments.append(text[1:].strip())
         elif text:
-            names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+            try:
+                names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+            except csv.Error as error:
+                raise LogFormatError(f"{path}: its header is no line of a CSV ({error})") from None
+            if len(names) > MOST_COLUMNS:
+                raise LogFormatError(
+                    f"{path}: {len(names)} columns; a table has at most {MOST_COLUMNS}, export those that are needed"
+                )
     return Header(names, comments, position, line + 1)
 
 
@@ -65,10 +76,10 @@ def read_cells(
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 
-    header = read_header(buffer, delimiter)
+    header = read_header(path, buffer, delimiter)
     names = header.names
     if len(set(names)) < len(names):
-        duplicate = next(n for n in names if names.count(n) > 1)
+        duplicate = next(name for name, count in Counter(names).items() if count > 1)
         raise SignalError(
             f"{path}: column {duplicate!r} stands twice in the header; give each column its own name"
         )
@@ -133,6 +144,10 @@ def numbers_of_lists(path: Path, name: str, cells: Sequence[Any]) -> Float64[np.
                 "leave a cell empty where missing"
             )
         width = width or len(values or ())
+        if width > _MOST_IN_LIST:
+            raise LogFormatError(
+                f"{path}: row {number}, column {name!r}: a list of {width} numbers, at most {_MOST_IN_LIST} are read"
+            )
         if values is not None and len(values) != width:
             raise LogFormatError(
                 f"{path}: row {number}, column {name!r}: a list of {len(values)} numbers, where the first has {width}"

@@ -13,7 +13,7 @@ from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.flight import KINDS, split_column
 from rotorid.logs.reader_base import read_bytes
 from rotorid.logs.tables.cells import read_cells, read_header
-from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, parquet_table
+from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, open_parquet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +37,8 @@ def read_columns(path: str | Path, required: Sequence[str], optional: Sequence[s
         return _parquet(path, buffer, required, optional)
     if b"\x00" in buffer[:65536]:
         raise LogFormatError(f"{path}: is no table; give CSV or Parquet")
-    delimiter = max(",;\t", key=lambda d: len(read_header(buffer, d).names))
-    names = read_header(buffer, delimiter).names
+    delimiter = max(",;\t", key=lambda d: len(read_header(path, buffer, d).names))
+    names = read_header(path, buffer, delimiter).names
     _require(path, required, names)
     cells = read_cells(path, buffer, {*required, *optional}, delimiter)
     return Columns(cells.columns, tuple(names), tuple(cells.notes))
@@ -51,8 +51,8 @@ def unit_of(column: str) -> str:
 
 
 def _parquet(path: Path, buffer: bytes, required: Sequence[str], optional: Sequence[str]) -> Columns:
-    table = parquet_table(path, buffer)
-    names = tuple(table.column_names)
+    table = open_parquet(path, buffer)
+    names = tuple(table.schema_arrow.names)
     _require(path, required, names)
     selected = dict.fromkeys([*required, *(n for n in optional if n in names)])
     return Columns(numbers_of(path, table, tuple(selected)), names, ())

@@ -41,7 +41,7 @@ from rotorid.logs.frames import body_frd_to_flu, frd_to_flu, ned_to_enu, world_n
 from rotorid.logs.options import load_toml
 from rotorid.logs.reader_base import Collector
 from rotorid.logs.tables.cells import Cells, numbers_of_lists, read_cells, read_header
-from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, parquet_table
+from rotorid.logs.tables.table import PARQUET_MAGIC, close_matches, numbers_of, open_parquet, parquet_column
 from rotorid.logs.units import ANGLE, FACTORS, TIME
 
 if TYPE_CHECKING:
@@ -136,12 +136,14 @@ def _cells(
     if len(delimiter) != 1:
         raise SignalError(f"{mapping}: [log] delimiter must be one character, not {delimiter!r}")
     if buffer.startswith(PARQUET_MAGIC):
-        table = parquet_table(path, buffer)
-        _require(path, table.column_names, mapping, required)
+        table = open_parquet(path, buffer)
+        _require(path, table.schema_arrow.names, mapping, required)
         numbers = [name for name in dict.fromkeys(required) if name not in lists]
-        values = {name: numbers_of_lists(path, name, _listed(table[name])) for name in lists}
+        values = {
+            name: numbers_of_lists(path, name, _listed(parquet_column(path, table, name))) for name in lists
+        }
         return Cells(numbers_of(path, table, numbers), [], [], values)
-    _require(path, read_header(buffer, delimiter).names, mapping, required)
+    _require(path, read_header(path, buffer, delimiter).names, mapping, required)
     return read_cells(path, buffer, set(required), delimiter, lists)
 
 

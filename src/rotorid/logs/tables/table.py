@@ -7,11 +7,13 @@ missing measurement. CSV carries the log's own clock at t = 0, and the vehicle, 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from jaxtyping import Float64
@@ -19,10 +21,11 @@ from jaxtyping import Float64
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.flight import KINDS, Flight, split_column
 from rotorid.logs.reader_base import Collector, LogFile
-from rotorid.logs.tables.cells import read_cells
+from rotorid.logs.tables.cells import MOST_COLUMNS, read_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as parquet
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -42,18 +45,20 @@ def read_table_parquet(file: LogFile) -> Flight:
         from rotorid.logs.tables.mapped import read_mapped
 
         return read_mapped(path, file.content, file.mapping)
-    table = parquet_table(path, file.content)
-    columns = numbers_of(path, table, table.column_names)
+    table = open_parquet(path, file.content)
+    columns = numbers_of(path, table, table.schema_arrow.names)
     metadata = {
         k.decode("utf-8", "replace"): v.decode("utf-8", "replace")
-        for k, v in (table.schema.metadata or {}).items()
+        for k, v in (table.schema_arrow.metadata or {}).items()
     }
     return _flight(path, "table-parquet", columns, metadata, [])
 
 
 def close_matches(name: str, known: list[str]) -> str:
     """Known names that resemble a wrong one, in words."""
-    matches = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    matches = difflib.get_close_matches(
+        name[:100], known[:1000], n=3, cutoff=0.6
+    )  # of a file: both may be long
     return f" (close: {', '.join(matches)})" if matches else ""
 
 
@@ -77,7 +82,7 @@ def _flight(
         if (place := split_column(column)) is None:
             hint = close_matches(column, known_columns())
             raise SignalError(
-                f"{path}: unknown column {column!r}{hint}; rename it or read the file with a mapping"
+                f"{path}: unknown column {column[:100]!r}{hint}; rename it or read the file with a mapping"
             )
         parts.setdefault(place[0], {})[place[1]] = column
     origin = _time_origin(path, metadata)
@@ -113,35 +118,77 @@ def _time_origin(path: Path, metadata: Mapping[str, str]) -> float:
     return origin
 
 
-def parquet_table(path: Path, buffer: bytes) -> pa.Table:
-    """The table of a Parquet file. Raises LogFormatError where it is cut or damaged.
+MOST_CELLS: Final = 20_000_000, 2.5
+"""Cells of a Parquet table: so many in any case, and so many more for each byte of the file."""
 
-    It is read in this thread alone: a thread of Arrow that releases the buffer while Python ends aborts the process.
-    """
+
+def open_parquet(path: Path, buffer: bytes) -> parquet.ParquetFile:
+    """An open Parquet file. Raises LogFormatError where it is cut or damaged, or says that it has more than `MOST_CELLS`."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
+    with parquet_errors(path):
+        file = parquet.ParquetFile(pa.BufferReader(buffer), pre_buffer=False)
+        about = file.metadata
+        if about.num_columns > MOST_COLUMNS or len(file.schema_arrow.names) > MOST_COLUMNS:
+            raise LogFormatError(
+                f"{path}: {about.num_columns} columns; a table has at most {MOST_COLUMNS}, export those that are needed"
+            )
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+        rows = max(about.num_rows, sum(max(0, group.num_rows) for group in groups))
+        cells = rows * about.num_columns
+        size = sum(max(0, group.total_byte_size) for group in groups)
+        most = MOST_CELLS[0] + int(MOST_CELLS[1] * len(buffer))
+        if max(cells, size // 8) > most:
+            raise LogFormatError(
+                f"{path}: {rows} rows of {about.num_columns} columns, {size / 1e6:.0f} MB when unpacked; a file of "
+                f"{len(buffer) / 1e6:.3g} MB may have {most} cells, write it again in parts"
+            )
+    return file
+
+
+@contextlib.contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """Errors of Arrow on damaged bytes as LogFormatError."""
+    import pyarrow as pa
+
     try:
-        return parquet.ParquetFile(pa.BufferReader(buffer), pre_buffer=False).read(use_threads=False)
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LogFormatError(
             f"{path}: a Parquet file that is cut or damaged ({reason}); write it again"
         ) from None
 
 
-def numbers_of(path: Path, table: pa.Table, names: Sequence[str]) -> dict[str, Float64[np.ndarray, " n"]]:
-    """Columns of a table. Raises SignalError for one that stands twice or holds no numbers."""
+def parquet_column(path: Path, file: parquet.ParquetFile, name: str) -> pa.ChunkedArray:
+    """One column of a Parquet file. Raises LogFormatError where it is damaged.
+
+    It is read in this thread alone: a thread of Arrow that releases the buffer while Python ends aborts the process.
+    """
+    with parquet_errors(path):
+        return file.read(columns=[name], use_threads=False).column(0)
+
+
+def numbers_of(
+    path: Path, file: parquet.ParquetFile, names: Sequence[str]
+) -> dict[str, Float64[np.ndarray, " n"]]:
+    """Columns of a Parquet file. Raises SignalError for one that stands twice or holds no numbers."""
     import pyarrow as pa
 
-    result, all_names = {}, table.column_names
+    schema = file.schema_arrow
+    counts = Counter(schema.names)
     for name in names:
-        if all_names.count(name) > 1:
+        if counts[name] > 1:
             raise SignalError(f"{path}: column {name!r} stands twice; give each column its own name")
-        kind = table.schema.field(name).type
+        kind = schema.field(name).type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise SignalError(
                 f"{path}: column {name!r} holds {kind}, not numbers; leave it out or convert it"
             )
-        result[name] = table[name].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    result = {}
+    for name in names:
+        column = parquet_column(path, file, name)
+        with parquet_errors(path):
+            result[name] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return result

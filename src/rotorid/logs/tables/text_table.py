@@ -52,7 +52,7 @@ def _header_names(file: LogFile) -> list[str]:
         raise LogFormatError(
             f"{path}: unknown log format, or damaged at its start; rotorid reads {format_list()}"
         )
-    header = read_header(content)
+    header = read_header(path, content)
     rows = _QUOTED.sub(b"", content[header.skip : header.skip + HEAD]).splitlines()
     separators = max(_QUOTED.sub(b"", content[: header.skip]).rsplit(b"\n", 2)[-2:], key=len, default=b"")
     delimiter = next((d for d in (b",", b";", b"\t") if d in separators), None)

@@ -143,7 +143,7 @@ def _is_log_content(name: str, head: bytes, is_any_csv: bool) -> bool:
     if not name.lower().endswith(".csv") or b"\0" in head:
         return False
     try:
-        names = read_header(head).names
+        names = read_header(Path(name), head).names
     except LogFormatError:
         return False
     return any(split_column(name) for name in names) or (is_any_csv and not _TRUTH_COLUMNS & set(names))
