@@ -5,4 +5,5 @@ log_blocks.py  Log blocks of Crazyflies (crazyswarm, crazyswarm2), and the confi
 px4_topics.py  Topics of PX4 in ROS bags, as rows of a ULog, for the same reader
 reader.py      ROS bags to flights
 topics.py      The topics of a bag
+unpacking.py   Limits of the size to which chunks unpack
 """
