@@ -7,6 +7,7 @@ is a hypothesis. A loss is reported where
     pattern       the share that is lost is the same about roll, pitch and yaw, within its uncertainty. A shift of the centre of
                   mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less
     alternative   no other rotor explains nearly as much
+    suddenness    a loss that grows does not explain more: gusts and what the air does in a manoeuvre come gradually
     duration      it lasts: longer for a small loss than for a stopped motor
 
 The share is then refined for some seconds, and the thrust of the rotor is corrected by it, so that further losses are found.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -26,28 +28,33 @@ from rotorid.estimators.rotor_faults.filter_bank import FilterBank
 from rotorid.estimators.rotor_faults.torque_rows import TorqueRow
 
 LEARNING: Final = 3.0
-"""Time in which offsets and gains are learned before a loss can be detected, s."""
+"""Time in which offsets and gains are learned before a loss can be detected, s, at least."""
 
 MEMORY: Final = 4.0
 """Age of the oldest onset that is considered, s."""
 
-LEAST_LOSS: Final = 0.07
+LEAST_LOSS: Final = 0.08
 """Smallest share of its thrust that is reported."""
 
 STOPPED: Final = 0.7
 """Share of its thrust from which on a motor is taken to have stopped."""
 
-_EVIDENCE: Final = 36.0
-_EVIDENCE_OF_AXIS: Final = 6.0
-_CONSISTENT: Final = 3.0  # standard deviations between the axes
-_PATTERN_STD: Final = 0.15  # of the share, between the axes
+_LEARNING_ROWS: Final = 30
+_EVIDENCE, _EVIDENCE_OF_LARGE = 60.0, 36.0
+_AXIS, _AXIS_OF_LARGE = 7.5, 3.0  # evidence about each axis
+_CONSISTENT: Final = (
+    4.0  # chi-square of the shares about the axes; 86 % where they differ by their uncertainty alone
+)
+_PATTERN_STD: Final = 0.08  # of the share, between the axes
 _OTHER: Final = 0.7  # of the evidence, that another rotor may have
 _NO_TORQUE: Final = 0.2  # of the largest torque about an axis, below which a rotor has none
-_LONG, _SHORT = 0.6, 0.15  # s, that a small loss and a stopped motor last
+_LARGE: Final = 0.5  # share from which on a loss is large
+_LONG, _SHORT = 0.9, 0.15  # s, that a small loss and a stopped motor last
 _REFINED: Final = 3.0  # s after the detection
 _MODEL_STD: Final = 0.05  # of the share: lag, thrust curve between the two commands
 _LEAST_STD: Final = 0.01
 _CONFIRMED: Final = 3  # rows
+_MOST: Final = 0.99  # of the share, in the correction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,41 +80,66 @@ class RotorFaultDetector:
         g: acceleration about each body axis by the thrust of each rotor, rad/s^2 per N.
         thrust: of one rotor in hover, N.
         step: between two rows, s.
+        faults: that are known already.
 
-    faults: as found so far, oldest first; the last one is refined for some seconds.
+    faults: as found so far, oldest first; the last one is refined for some seconds. suspected: rotor and share of a loss that
+    has not lasted long enough, None without one.
     """
 
-    def __init__(self, g: Float[np.ndarray, "3 rotors"], thrust: float, step: float) -> None:
+    def __init__(
+        self,
+        g: Float[np.ndarray, "3 rotors"],
+        thrust: float,
+        step: float,
+        faults: Sequence[RotorFault] = (),
+    ) -> None:
         self._every = max(round(0.05 / step), 1)
         self._bank = FilterBank(g, thrust, max(round(MEMORY / (step * self._every)), 4))
         largest = np.abs(g).max(axis=1, keepdims=True)
         self._has_torque = np.abs(g) > _NO_TORQUE * largest
-        self.faults: list[RotorFault] = []
+        self.faults: list[RotorFault] = list(faults)
         self.effectiveness = np.ones(g.shape[1])
-        self._since = 0.0
+        for fault in self.faults:
+            self.effectiveness[fault.rotor] *= 1.0 - min(fault.share, _MOST)
+        self.suspected: tuple[int, float] | None = None
+        self._since, self._learning = 0.0, max(LEARNING, _LEARNING_ROWS * step)
         self._rows = 0
         self._confirmed = (-1, 0)
         self._open: tuple[int, int] | None = None  # onset slot and rotor of the fault that is refined
-        self.trace: list | None = None
+
+    def forget(self) -> None:
+        """Forget all faults, and learn the offsets again."""
+        self.faults.clear()
+        self.effectiveness[:] = 1.0
+        self.restart()
 
     def restart(self) -> None:
         """After a gap: learn the offsets again."""
         self._bank.restart()
-        self._since, self._open, self._confirmed = 0.0, None, (-1, 0)
+        if self._open is not None:
+            self._close()
+        self._since, self._open, self._confirmed, self.suspected = 0.0, None, (-1, 0), None
 
     def step(self, row: TorqueRow) -> RotorFault | None:
-        """Use a row. Returns a loss when it is detected."""
+        """Use a row. Returns a loss when it is detected, and again if it is found later that the motor stopped."""
         self._rows += 1
         self._since += row.step
-        is_onset = self._since > LEARNING and self._rows % self._every == 0 and self._open is None
+        is_onset = self._since > self._learning and self._rows % self._every == 0 and self._open is None
         bank = self._bank
         bank.step(
-            row.t, row.step, row.acceleration, self.effectiveness * row.thrust, row.rate, is_onset=is_onset
+            row.t,
+            row.step,
+            row.acceleration,
+            self.effectiveness * row.thrust,
+            row.rate,
+            is_onset=is_onset,
+            loss=None if self._open is None else (*self._open, self.faults[-1].share),
         )
         if self._open is not None:
-            self._refine(row.t)
-            return None
-        if self._since <= LEARNING:
+            had_stopped = self.faults[-1].is_stopped
+            self._refine(row.end)
+            return self.faults[-1] if self.faults[-1].is_stopped and not had_stopped else None
+        if self._since <= self._learning:
             return None
         found = self._detect(row.t)
         if found is None:
@@ -119,8 +151,10 @@ class RotorFaultDetector:
         if count < _CONFIRMED:
             return None
         self._open = found
+        bank.restore_noise(slot)
         share, std = self._share(slot, rotor)
-        self.faults.append(RotorFault(rotor, float(bank.onsets[slot]), row.t, share, std))
+        self.suspected = None
+        self.faults.append(RotorFault(rotor, float(bank.onsets[slot]), row.end, share, std))
         return self.faults[-1]
 
     def _detect(self, t: float) -> tuple[int, int] | None:
@@ -134,20 +168,24 @@ class RotorFaultDetector:
             own = np.where(S > 0.0, D / S, 0.0)
             variance = np.where(S > 0.0, 1.0 / S, np.inf) + (_PATTERN_STD * share[..., None]) ** 2
             z = np.where(S > 0.0, D / np.sqrt(S), 0.0)
-        is_same = np.all(~used | (np.abs(own - share[..., None]) < _CONSISTENT * np.sqrt(variance)), axis=2)
-        is_evident = np.all(~used | ((z > 0.0) & (z**2 > _EVIDENCE_OF_AXIS)), axis=2)
+        is_same = np.sum((own - share[..., None]) ** 2 / variance, axis=2, where=used) < _CONSISTENT
+        is_large = share > _LARGE
+        of_axis = np.where(is_large, _AXIS_OF_LARGE, _AXIS)[..., None]
+        is_evident = np.all(~used | ((z > 0.0) & (z**2 > of_axis)), axis=2)
+        is_evident &= evidence > np.where(is_large, _EVIDENCE_OF_LARGE, _EVIDENCE)
         age = t - self._bank.onsets[:, None]
-        needed = np.where(share > 0.5, _SHORT, _LONG)
-        usable = (evidence > _EVIDENCE) & is_same & is_evident & (share > LEAST_LOSS) & (age >= needed)
-        if self.trace is not None:
-            loose = np.where(is_same & (share > LEAST_LOSS) & (age >= needed), evidence, 0.0)
-            k = np.unravel_index(np.argmax(loose), loose.shape)
-            self.trace.append((t, k[1], loose[k], share[k], z[k].copy()))
+        needed = np.where(is_large, _SHORT, _LONG)
+        shown = is_same & is_evident & (share > LEAST_LOSS)
+        self.suspected = None
+        if shown.any():
+            k = np.unravel_index(np.argmax(np.where(shown, evidence, 0.0)), evidence.shape)
+            self.suspected = int(k[1]), min(float(share[k]), 1.0)
+        usable = shown & (age >= needed)
         S, D = self._bank.statistics(1)
         gradual = np.where(used, D, 0.0).sum(axis=2) ** 2 / np.maximum(
             np.where(used, S, 0.0).sum(axis=2), 1e-300
         )
-        usable &= evidence > gradual.max(axis=0)
+        usable &= is_large | (evidence > gradual.max(axis=0))
         if not usable.any():
             return None
         slot, rotor = np.unravel_index(np.argmax(np.where(usable, evidence, 0.0)), evidence.shape)
@@ -164,10 +202,20 @@ class RotorFaultDetector:
 
     def _refine(self, t: float) -> None:
         assert self._open is not None
-        slot, rotor = self._open
+        rotor = self._open[1]
+        S, D = self._bank.statistics()
+        s, d = S[:, rotor].sum(axis=1), D[:, rotor].sum(axis=1)
+        slot = int(np.argmax(np.where((s > 0.0) & (d > 0.0), d**2 / np.maximum(s, 1e-300), 0.0)))
+        self._open = slot, rotor
         share, std = self._share(slot, rotor)
-        self.faults[-1] = dataclasses.replace(self.faults[-1], share=share, std=std)
+        onset = float(self._bank.onsets[slot])
+        self.faults[-1] = dataclasses.replace(self.faults[-1], onset=onset, share=share, std=std)
         if t - self.faults[-1].detected > _REFINED:
             self._bank.compensate(slot, rotor, share, std)
-            self.effectiveness[rotor] *= 1.0 - min(share, 0.99)
-            self._open, self._confirmed = None, (-1, 0)
+            self._close()
+
+    def _close(self) -> None:
+        """End the refinement of the last fault."""
+        fault = self.faults[-1]
+        self.effectiveness[fault.rotor] *= 1.0 - min(fault.share, _MOST)
+        self._open, self._confirmed = None, (-1, 0)

@@ -18,8 +18,12 @@ Its effect on the innovations e of the filter, and on the filter's own estimate,
 
 delta = D / S is the estimate under this hypothesis, D^2 / S twice its log-likelihood ratio. A second set of hypotheses has the
 share grow from s on, over `RAMP`: what the air does to a vehicle that accelerates, turns or meets a gust comes gradually.
-Innovations with the autocorrelation r count (1 - r) / (1 + r). Source: A. Willsky, H. Jones, A
+Source: A. Willsky, H. Jones, A
 generalized likelihood ratio approach to the detection and estimation of jumps in linear systems, IEEE TAC 21 (1976).
+
+V comes from the past, and gusts are neither steady nor white. The residuals e - delta nu since s tell both: with their variance
+sigma^2 (over V) and autocorrelation r, S and D count (1 - r) / (1 + r) / sigma^2, as for an autoregressive noise. Both are
+averaged with those before the onset, which count `PRIOR_ROWS`, and never taken as smaller than these.
 """
 
 from __future__ import annotations
@@ -35,6 +39,9 @@ DRIFTS: Final = np.array([1e-4, 3e-3, 1e-1])
 
 RAMP: Final = 1.5
 """Time in which a gradual change is complete, s."""
+
+PRIOR_ROWS: Final = 10
+"""Rows as which the variance and autocorrelation of the innovations before an onset count."""
 
 _BETA_STD: Final = 0.4
 _BETA_DRIFT: Final = 0.01  # per square root of s
@@ -70,7 +77,7 @@ class FilterBank:
         self.P[:, :, 2, 2] = _DAMPING_STD**2
         self.R = np.broadcast_to((_FIRST_NOISE * s) ** 2, (3, q)).copy()
         self.likelihood = np.zeros((3, q))
-        self.correlation = np.zeros((3, q))
+        self.correlation, self.power = np.zeros((3, q)), np.ones((3, q))
         self.count = 0
         self.restart()
 
@@ -82,6 +89,12 @@ class FilterBank:
         self.P[:, :, 0, 0] = (_OFFSET_STD * s) ** 2
         n, r = self.rows, self.rotors
         self.last_e = np.zeros((3, q))
+        self.correlation_before, self.power_before = np.zeros((n, 3, q)), np.ones((n, 3, q))
+        self.R_before = np.broadcast_to(self.R, (n, 3, q)).copy()
+        self.last_nu = np.zeros((2, n, r, 3, q))
+        self.rows_since = np.zeros(n)
+        self.E, self.lagged_E = np.zeros((n, 3, q)), np.zeros((n, 3, q))
+        self.lagged_S, self.lagged_D = np.zeros((2, n, r, 3, q)), np.zeros((2, n, r, 3, q))
         self.onsets = np.full(n, np.nan)
         self._next = 0
         self.xi = np.zeros((2, n, r, 3, q, 3))
@@ -102,12 +115,18 @@ class FilterBank:
         rate: Float[np.ndarray, " 3"],
         *,
         is_onset: bool = True,
+        loss: tuple[int, int, float] | None = None,
     ) -> None:
-        """Use one row. dt: since the row before, s. is_onset: whether a loss may begin with it."""
+        """Use one row. dt: since the row before, s. is_onset: whether a loss may begin with it. loss: slot, rotor and share of
+        one that is taken as true, whose effect is no noise."""
         if is_onset:
             k, self._next = self._next, (self._next + 1) % self.rows
             self.onsets[k] = t
-            self.xi[:, k] = self.S[:, k] = self.D[:, k] = 0.0
+            self.correlation_before[k], self.power_before[k] = self.correlation, self.power
+            self.R_before[k] = self.R
+            for sums in (self.xi, self.S, self.D, self.last_nu, self.lagged_S, self.lagged_D):
+                sums[:, k] = 0.0
+            self.rows_since[k] = self.E[k] = self.lagged_E[k] = 0.0
         H = np.stack([np.ones(3), acceleration, rate], axis=1)
         P, x = self.P, self.x
         P[:, :, 0, 0] += DRIFTS * self.R * dt
@@ -123,30 +142,59 @@ class FilterBank:
         shape = np.nan_to_num(np.stack([grown >= 0.0, grown]))
         nu = shape[..., None, None, None] * h - np.einsum("knraqi,ai->knraq", self.xi, H)
         nu[:, np.isnan(self.onsets)] = 0.0
-        scaled = nu / V
-        self.S += nu * scaled
-        self.D += scaled * e
+        normalised, scaled = e / np.sqrt(V), nu / np.sqrt(V)
+        self.S += scaled**2
+        self.D += scaled * normalised
+        self.lagged_S += scaled * self.last_nu
+        self.lagged_D += 0.5 * (scaled * self.last_e + self.last_nu * normalised)
+        self.E += normalised**2
+        self.lagged_E += normalised * self.last_e
+        self.rows_since += 1.0
+        noise, last_noise = normalised, self.last_e
+        if loss is not None:
+            slot, rotor, delta = loss
+            noise = normalised - delta * scaled[0, slot, rotor]
+            last_noise = self.last_e - delta * self.last_nu[0, slot, rotor]
+        self.last_nu, self.last_e = scaled, normalised
         self.xi += nu[..., None] * K
         x += K * e[..., None]
         P -= K[..., :, None] * PH[..., None, :]
-        ratio = np.minimum(e**2 / V, _OUTLIER)
+        ratio = np.minimum(noise**2, _OUTLIER)
         self.count += 1
         share = max(dt / _NOISE_TIME, 1.0 / (self.count + 2.0))
         self.R *= 1.0 + share * (ratio - 1.0)
-        normalised = e / np.sqrt(V)
-        self.correlation += share * (
-            np.clip(normalised * self.last_e, -_OUTLIER, _OUTLIER) - self.correlation
-        )
-        self.last_e = normalised
+        self.correlation += share * (np.clip(noise * last_noise, -_OUTLIER, _OUTLIER) - self.correlation)
+        self.power += share * (ratio - self.power)
         self.likelihood *= math.exp(-dt / _LIKELIHOOD_TIME)
         self.likelihood -= 0.5 * (np.log(V) + ratio)
 
     def statistics(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """S and D of each onset, rotor and axis, by the best filters. kind: 0 for sudden losses, 1 for gradual ones."""
-        axes, best = np.arange(3), self.best
-        r = np.clip(self.correlation[axes, best], 0.0, _MOST_CORRELATED)
-        weight = (1.0 - r) / (1.0 + r)
-        return weight * self.S[kind][:, :, axes, best], weight * self.D[kind][:, :, axes, best]
+        pick = (..., np.arange(3), self.best)
+        S, D = self.S[kind][pick], self.D[kind][pick]
+        total = S.sum(axis=2, keepdims=True)
+        delta = D.sum(axis=2, keepdims=True) / np.where(total > 0.0, total, np.inf)
+        residual = self.E[pick][:, None] - 2.0 * delta * D + delta**2 * S
+        lagged = (
+            self.lagged_E[pick][:, None]
+            - 2.0 * delta * self.lagged_D[kind][pick]
+            + delta**2 * self.lagged_S[kind][pick]
+        )
+        rows = self.rows_since[:, None, None] + PRIOR_ROWS
+        power, correlation = (
+            np.maximum(self.power_before[pick], 1.0)[:, None],
+            self.correlation_before[pick][:, None],
+        )
+        variance = np.maximum((residual + PRIOR_ROWS * power) / rows, power)
+        r = np.maximum((lagged + PRIOR_ROWS * correlation) / rows / variance, correlation / power)
+        r = np.clip(r, 0.0, _MOST_CORRELATED)
+        weight = (1.0 - r) / (1.0 + r) / variance
+        return weight * S, weight * D
+
+    def restore_noise(self, slot: int) -> None:
+        """Take the noise as it was before an onset: a loss has raised it since."""
+        self.R, self.power = self.R_before[slot].copy(), self.power_before[slot].copy()
+        self.correlation = self.correlation_before[slot].copy()
 
     def compensate(self, slot: int, rotor: int, share: float, std: float) -> None:
         """Remove the effect of a loss of a rotor from the filters, and all hypotheses."""
@@ -154,4 +202,3 @@ class FilterBank:
         self.x -= share * xi
         self.P += (std * xi)[..., :, None] * (std * xi)[..., None, :]
         self.onsets[:] = np.nan
-        self.xi[:] = self.S[:] = self.D[:] = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -30,9 +31,17 @@ class RotorFaultMonitor:
         rate: of the samples, Hz.
         command_rate: with which the rotor commands are known, Hz.
         lag: of the thrust behind the command, s.
+        faults: that are known already.
     """
 
-    def __init__(self, airframe: Airframe, rate: float, command_rate: float, lag: float) -> None:
+    def __init__(
+        self,
+        airframe: Airframe,
+        rate: float,
+        command_rate: float,
+        lag: float,
+        faults: Sequence[RotorFault] = (),
+    ) -> None:
         J = np.array(airframe.quantities["inertia"].value, float)
         G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)[3:]
         stretch = max(_STRETCH, min(2.0 / command_rate, _LONGEST_STRETCH), 2.0 / rate)
@@ -40,13 +49,22 @@ class RotorFaultMonitor:
         self._weight = airframe.mass.number * GRAVITY
         self._rows = TorqueRows(J, lag, stretch)
         self._detector = RotorFaultDetector(
-            G / J[:, None], self._weight / len(airframe.rotors), samples / rate
+            G / J[:, None], self._weight / len(airframe.rotors), samples / rate, faults
         )
 
     @property
     def faults(self) -> tuple[RotorFault, ...]:
         """The faults found so far, oldest first; the share of the last one is refined for some seconds."""
         return tuple(self._detector.faults)
+
+    @property
+    def suspected(self) -> tuple[int, float] | None:
+        """Rotor and lost share of a loss that shows, but has not lasted long enough to be detected; None without one."""
+        return self._detector.suspected
+
+    def forget(self) -> None:
+        """Forget all faults."""
+        self._detector.forget()
 
     @property
     def effectiveness(self) -> Float[np.ndarray, " rotors"]:

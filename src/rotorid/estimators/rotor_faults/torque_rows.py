@@ -17,13 +17,15 @@ from jaxtyping import Float
 
 class TorqueRow(NamedTuple):
     """t: middle of the row, s. acceleration: J^-1 times the torque on the body, rad/s^2, body frame. thrust: of each rotor
-    after the motor lag, N. rate: angular velocity, rad/s, body frame. step: since the row before, s."""
+    after the motor lag, N. rate: angular velocity, rad/s, body frame. step: since the row before, s.
+    end: time of the last sample that it needs, s."""
 
     t: float
     acceleration: Float[np.ndarray, " 3"]
     thrust: Float[np.ndarray, " rotors"]
     rate: Float[np.ndarray, " 3"]
     step: float
+    end: float
 
 
 class TorqueRows:
@@ -104,4 +106,5 @@ class TorqueRows:
             d[:n] / step,
             d[n + 3 : n + 6] / step,
             step,
+            t,
         )
