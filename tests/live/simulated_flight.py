@@ -84,12 +84,19 @@ def flight(
     seed: int = 0,
     push: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
     motors: int = 1,
+    left: Callable[[float], np.ndarray] = lambda t: np.ones(4),
+    spin: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
+    mixer: np.ndarray | None = None,
 ) -> Iterator[Piece]:
     """Frames from `start` to `seconds` of the motion, that first arrive at `arrival` s. boot: the vehicle's clock at motion
     time 0, s. push: a force from outside at a time of the motion, N, NED.
-    motors: every so many steps rotor commands are sent; beyond 1, the collective command is sent at every step."""
+    motors: every so many steps rotor commands are sent; beyond 1, the collective command is sent at every step.
+    left: share of its thrust that each rotor has at a time of the motion; its command is larger by as much.
+    spin: body rate beside that of the motion at a time of the motion, rad/s, FRD.
+    mixer: command of each rotor per angular acceleration, s^2, FRD; which also brake
+    the spin; None: the motors do not turn the vehicle."""
     rng, send = np.random.default_rng(seed), Sender(system)
-    previous = None
+    previous, last_rate = None, np.zeros(3)
     for k in range(round(start / STEP), round(seconds / STEP)):
         t = k * STEP
         at = EPOCH + round((arrival + t - start) * 1e9)
@@ -99,7 +106,9 @@ def flight(
         q = _attitude(force if flying else np.array([0, 0, -1.0]))
         rate = np.zeros(3) if previous is None else _rate(previous, q) / STEP
         previous = q
-        rate = rate + 0.005 * rng.normal(size=3)
+        turning = np.zeros(4) if mixer is None else mixer @ ((rate - last_rate) / STEP - 12.0 * spin(t))
+        last_rate = rate
+        rate = rate + 0.005 * rng.normal(size=3) + spin(t)
         # the thrust lags by 0.05 s behind the command: what is sent is ahead by as much
         later = motion(t + 0.05)
         ahead = MASS * (later[2] - np.array([0, 0, _G])) + DRAG * later[1] - push(t + 0.05)
@@ -113,7 +122,15 @@ def flight(
         if k % 10 == 0:
             yield at, send("EXTENDED_SYS_STATE", 0, 2 if flying else 1)
         if k % motors == 0:
-            yield at, send("ACTUATOR_OUTPUT_STATUS", us, 16, [1000.0 + 1000.0 * command] * 4 + [0.0] * 28)
+            yield (
+                at,
+                send(
+                    "ACTUATOR_OUTPUT_STATUS",
+                    us,
+                    16,
+                    [*(1000.0 + 1000.0 * np.clip((command + turning) / left(t), 0.0, 1.0)), *[0.0] * 28],
+                ),
+            )
         if motors > 1:
             yield at, send("ATTITUDE_TARGET", ms, 0, [1.0, 0.0, 0.0, 0.0], 0.0, 0.0, 0.0, command)
         yield at, send("HIGHRES_IMU", us, *felt, *rate, 0, 0, 0, 0, 0, 0, 0, 63)

@@ -43,6 +43,8 @@ EVENT_TYPES: Final = {
     "contact": EventType("vehicle", Severity.NOTE),
     "landing": EventType("vehicle", Severity.NOTE),
     "crash": EventType("vehicle", Severity.ERROR),
+    "rotor_lost_thrust": EventType("vehicle", Severity.WARNING),
+    "motor_stopped": EventType("vehicle", Severity.ERROR),
     "estimation_started": EventType("estimate", Severity.NOTE),
     "sources_changed": EventType("estimate", Severity.NOTE),
     "estimation_paused": EventType("estimate", Severity.WARNING),

@@ -10,6 +10,7 @@ import math
 from typing import Any, Final
 
 from rotorid.estimators.base import Health
+from rotorid.estimators.rotor_faults.detector import RotorFault
 from rotorid.live.estimation.flight_history import FlightCourse, FlightHistory
 from rotorid.live.estimation.preparation import Preparation
 from rotorid.live.estimation.session_estimators import SessionEstimators
@@ -22,6 +23,7 @@ from rotorid.live.snapshot import (
     CRASH,
     ESTIMATING_NOISE,
     LANDING,
+    MOTOR_STOPPED,
     ON_GROUND,
     PHASES,
     TAKE_OFF,
@@ -174,12 +176,32 @@ class Session:
             if step.change is not None:
                 self._change_phase(step.change, step.held)
             elif step.estimate is None and self._health == WAITING:
-                self._health = _PHASES[self.estimators.phase][0]
+                self._health = self._phase_health
+            if step.fault is not None:
+                self._add_fault(step.fault, step.held)
             if step.estimate is not None:
                 snapshots.append(self._snapshot(step.estimate))
         if not snapshots and (self.events or timeline.latest > self._last_snapshot + _IDLE_INTERVAL):
             snapshots.append(self._snapshot(None))
         return snapshots
+
+    @property
+    def _phase_health(self) -> str:
+        """Health of a snapshot without a new estimate, by the phase of the flight."""
+        phase = self.estimators.phase
+        if self.estimators.rotor_faults.has_stopped and phase.is_airborne:
+            return MOTOR_STOPPED
+        return _PHASES[phase][0]
+
+    def _add_fault(self, fault: RotorFault, held: StepEstimate | None) -> None:
+        """Report a rotor that lost thrust. held: the estimate that holds from now on, where its motor stopped."""
+        values = {"rotor": fault.rotor, "time": fault.onset, "share": fault.share, "std": fault.std}
+        code = "motor_stopped" if fault.is_stopped else "rotor_lost_thrust"
+        self.events.add(code, t=fault.detected, **values)
+        if fault.is_stopped:
+            self._readings = {} if held is None else self.estimators.readings(held)
+            self._last_used = math.inf if held is None else held.t
+            self._health = MOTOR_STOPPED
 
     def _change_phase(self, change: PhaseChange, held: StepEstimate | None) -> None:
         """Report a phase. held: the estimate that holds from now on, None for the one before."""
@@ -196,7 +218,7 @@ class Session:
                 self._flight += 1
             values["flight"] = self._flight
         self._phase = change.phase
-        self._health, code = _PHASES[change.phase]
+        self._health, code = self._phase_health, _PHASES[change.phase][1]
         if change.phase in _DOWN and not was_down:
             values |= self._end_flight(has_landed=True)
         self.events.add(code, t=change.detected, **values)
@@ -258,6 +280,8 @@ class Session:
 
     def _update_health(self, estimate: StepEstimate) -> None:
         health = Health(int(estimate.estimate.health))
+        if health is Health.OK and self.estimators.rotor_faults.has_fault:
+            health = Health.ROTOR_FAULT
         name = health.name.lower()
         was_estimating = self._health == WAITING or self._health not in PHASES
         if health >= Health.RECOVERING and name != self._health and was_estimating:

@@ -21,8 +21,9 @@ ESTIMATING_NOISE: Final = "estimating_noise"
 LANDING: Final = "landing"
 CONTACT: Final = "contact"
 CRASH: Final = "crash"
+MOTOR_STOPPED: Final = "motor_stopped"
 
-PHASES: Final = (WAITING, ON_GROUND, TAKE_OFF, ESTIMATING_NOISE, LANDING, CONTACT, CRASH)
+PHASES: Final = (WAITING, ON_GROUND, TAKE_OFF, ESTIMATING_NOISE, LANDING, CONTACT, CRASH, MOTOR_STOPPED)
 """`Snapshot.health` while there is no new estimate; the readings, if any, are the latest of free flight."""
 
 

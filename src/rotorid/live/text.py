@@ -18,6 +18,7 @@ from rotorid.live.snapshot import (
     CRASH,
     ESTIMATING_NOISE,
     LANDING,
+    MOTOR_STOPPED,
     ON_GROUND,
     PHASES,
     TAKE_OFF,
@@ -37,6 +38,7 @@ HEALTH_TEXTS: Final[Mapping[str, str]] = {
     LANDING: "near the ground; values from before the ground effect",
     CONTACT: "in contact with the ground; values from before the contact",
     CRASH: "crashed; values from before the crash",
+    MOTOR_STOPPED: "a motor stopped; values from before",
     **{health.name.lower(): health.meaning for health in Health},
 }
 """Text of `Snapshot.health`, from best to worst."""
@@ -209,6 +211,10 @@ def stored_text(stored: StoredValue) -> str:
     )
 
 
+def _share(v: Values) -> str:
+    return plus_minus(100.0 * v["share"], 100.0 * v["std"], "%")
+
+
 def _second_sender(v: Values) -> str:
     return (
         f"system {v['system']} also sends from {v['address']}: a second vehicle with this number, a second route, or forged "
@@ -241,6 +247,13 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "contact": lambda v: f"touched the ground or an object at {v['time']:.1f} s; the estimates are held",
     "landing": lambda v: f"on the ground{_ended_flight(v)}",
     "crash": lambda v: f"crashed at {v['time']:.1f} s{_ended_flight(v)}",
+    "rotor_lost_thrust": lambda v: (
+        f"rotor {v['rotor']} lost {_share(v)} of its thrust at {v['time']:.1f} s; the estimates are corrected for it"
+    ),
+    "motor_stopped": lambda v: (
+        f"the motor of rotor {v['rotor']} stopped at {v['time']:.1f} s (it lost {_share(v)} of its thrust); the estimates are "
+        "held"
+    ),
     "estimation_started": _rates,
     "sources_changed": lambda v: f"{_source_changes(v)}; {_rates(v)}",
     "estimation_paused": _estimation_paused,

@@ -6,6 +6,7 @@ channel.py                one estimator with its sampler and the phases of the f
 sampler.py                measurements to rows of a grid
 command_interpolation.py  rotor commands between two messages, from the collective command
 thrust_model.py           collective thrust of rotor commands
+rotor_faults.py           rotors that lose thrust
 thrust_error.py           its uncertainty by the battery voltage and by motors that warm up
 flight_history.py         the main quantity over one flight, for its course
 tracker.py                an estimator that is updated by rows; measurement noise from the first seconds

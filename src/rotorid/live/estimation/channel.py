@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from rotorid.estimators.base import Estimate
+from rotorid.estimators.rotor_faults.detector import RotorFault
 from rotorid.live.estimation.sampler import Sampler, SampleRow, Values, grid_rate
 from rotorid.live.estimation.tracker import Checkpoint, StepEstimate, Tracker
 from rotorid.signals.airborne import MARGIN
@@ -21,11 +22,12 @@ _LONGEST_HOLD: Final = 0.3  # s that a measurement holds for the phases
 
 class ChannelStep(NamedTuple):
     """One row of an estimator. estimate: None where there is none. change: of the phase, None without one. held: the estimate
-    that holds from a change on in which the estimator stops."""
+    that holds from a change on in which the estimator stops. fault: of a rotor, when it is detected."""
 
     estimate: StepEstimate | None
     change: PhaseChange | None = None
     held: StepEstimate | None = None
+    fault: RotorFault | None = None
 
 
 class Channel:
@@ -39,7 +41,7 @@ class Channel:
         ground_effect: height of the ground effect, m.
 
     sampler: None before the sources of the signals are chosen. inputs: slices of a row's u by input. latest: the latest
-    estimate. phases: detector of the phases.
+    estimate. phases: detector of the phases. is_stopped: whether rows are not used, since a motor stopped.
     """
 
     def __init__(self, tracker: Tracker, ground_effect: float) -> None:
@@ -48,6 +50,7 @@ class Channel:
         self.inputs = tracker.system.inputs.stored
         self.phases = PhaseDetector(ground_effect)
         self.latest: StepEstimate | None = None
+        self.is_stopped = False
         self._attitude = tracker.system.states.stored.get("attitude")
         self._outputs = {
             name: (tracker.system.outputs.stored[name], tracker.system.outputs.tangent[name].start)
@@ -101,7 +104,7 @@ class Channel:
         held = None if change is None else self._hold(change)
         phase = self.phases.phase
         is_free = phase is Phase.FLIGHT and row.t >= self.phases.start + MARGIN
-        if not (is_free or phase is Phase.LANDING):
+        if self.is_stopped or not (is_free or phase is Phase.LANDING):
             return ChannelStep(None, change, held)
         estimate = self.tracker.update(row)
         if phase is Phase.LANDING or estimate is None:
@@ -123,6 +126,19 @@ class Channel:
             self._before_landing = checkpoint
         else:
             self.tracker.return_to(checkpoint)
+        self.latest = checkpoint.estimate
+        return self.latest
+
+    def stop(self, onset: float) -> StepEstimate | None:
+        """Use no more rows, and forget those since a motor stopped. Returns the estimate that holds, None without one.
+
+        onset: s.
+        """
+        self.is_stopped = True
+        checkpoint = self.tracker.checkpoint_before(onset - MARGIN)
+        if checkpoint is None or self.latest is None or checkpoint.estimate.t > self.latest.t:
+            return None
+        self.tracker.return_to(checkpoint)
         self.latest = checkpoint.estimate
         return self.latest
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 
 from rotorid.errors import AirframeError
@@ -9,6 +11,7 @@ from rotorid.estimators.registry import ESTIMATORS
 from rotorid.estimators.wrench.observers import momentum_observer
 from rotorid.live.estimation.channel import Channel, ChannelStep
 from rotorid.live.estimation.command_interpolation import CommandInterpolator
+from rotorid.live.estimation.rotor_faults import RotorFaults
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.estimation.thrust_error import ThrustError
 from rotorid.live.estimation.thrust_model import ThrustModel
@@ -38,7 +41,7 @@ class SessionEstimators:
 
     required: signals that are needed. outputs: signals of which at least one is needed. label: System and estimators.
     wrench_problem: why the wrench is not observed, "" if it is or was not requested. position: m, world ENU, the latest
-    measurement. thrust_model: of the rotors.
+    measurement. thrust_model: of the rotors. rotor_faults: rotors that lost thrust.
 
     Raises AirframeError if the airframe lacks data that the estimators need.
     """
@@ -65,6 +68,7 @@ class SessionEstimators:
         self.label = f"{settings.system} by {settings.estimator}" + (
             "" if self._wrench is None else ", wrench by mo"
         )
+        self.rotor_faults = RotorFaults(airframe, self.thrust_model)
         self.position: tuple[float, float, float] | None = None
         self._airborne: bool | None = None
         self._interpolator: CommandInterpolator | None = None
@@ -112,11 +116,14 @@ class SessionEstimators:
         elif self._interpolator is None:
             self._interpolator = CommandInterpolator(periods["rotor_command"])
         assert self._tracker.sampler is not None
-        return 1.0 / self._tracker.sampler.step
+        rate = 1.0 / self._tracker.sampler.step
+        self.rotor_faults.start(rate, periods.get("rotor_command", 0.0))
+        return rate
 
     def reboot(self, periods: Mapping[str, float], latest: float) -> None:
         """Restart after a reboot of the vehicle; estimates are kept. periods: s. latest: session time, s."""
         self._airborne = self.position = None
+        self._forget_rotor_faults()
         for channel in self._channels:
             channel.reboot(periods, latest)
 
@@ -159,11 +166,33 @@ class SessionEstimators:
         """
         if self._wrench is not None:
             for row in self._wrench.closed_rows(until):
+                row = self.rotor_faults.corrected(row, self._wrench.inputs)
                 estimate = self._update(self._wrench, row).estimate
                 if estimate is not None:
                     self._wrench.uncertainty.update(row, estimate)
         for row in self._tracker.closed_rows(until):
-            yield self._update(self._tracker, row)
+            yield self._step(row)
+
+    def _step(self, row: SampleRow) -> ChannelStep:
+        """A step of the tracker, after the search for a rotor fault."""
+        before, faults = self.phase, self.rotor_faults
+        fault = faults.update(row, self._tracker.inputs) if before is Phase.FLIGHT else None
+        step = self._update(self._tracker, faults.corrected(row, self._tracker.inputs))
+        if fault is not None and fault.is_stopped:
+            held = self._tracker.stop(fault.onset)
+            if self._wrench is not None:
+                self._wrench.stop(fault.onset)
+            return ChannelStep(None, step.change, held, fault)
+        if self.phase is Phase.GROUND and before is not Phase.GROUND:
+            faults.land()
+        if before in (Phase.GROUND, Phase.CRASH) and self.phase.is_airborne and faults.has_stopped:
+            self._forget_rotor_faults()  # it flies again
+        return step._replace(fault=fault)
+
+    def _forget_rotor_faults(self) -> None:
+        self.rotor_faults.forget()
+        for channel in self._channels:
+            channel.is_stopped = False
 
     def _update(self, channel: Channel, row: SampleRow) -> ChannelStep:
         height = None if self.position is None else self.position[2]
@@ -187,9 +216,15 @@ class SessionEstimators:
     def readings(self, estimate: StepEstimate) -> dict[str, Reading]:
         """Quantities of an estimate of the tracker, and the latest wrench."""
         readings = self._tracker.tracker.readings(estimate)
-        if self._wrench is not None and self._wrench.latest is not None:
-            readings |= self._wrench.uncertainty.readings(self._wrench.latest)
-        return readings
+        lost = self.rotor_faults.relative_std(estimate.t) * abs(readings[self.main_quantity].value)
+        readings[self.main_quantity] = _widened(readings[self.main_quantity], lost)
+        if self._wrench is None or self._wrench.latest is None or self._wrench.is_stopped:
+            return readings
+        wrench, latest = self._wrench.uncertainty.readings(self._wrench.latest), self._wrench.latest
+        std = self.rotor_faults.wrench_std(latest.t, self._wrench.attitude(latest.estimate))
+        return readings | {
+            name: _widened(reading, s) for (name, reading), s in zip(wrench.items(), std, strict=True)
+        }
 
     def attitude(self, estimate: StepEstimate) -> tuple[float, float, float, float] | None:
         """Quaternion w, x, y, z from body FLU to world ENU; None if the System has no attitude."""
@@ -198,3 +233,8 @@ class SessionEstimators:
     def do_deferred_work(self) -> bool:
         """Update slowly varying uncertainties, if that is due. Returns whether anything was done."""
         return self._wrench is not None and self._wrench.uncertainty.update_parameter_part()
+
+
+def _widened(reading: Reading, std: float) -> Reading:
+    """A reading with a further part of its standard deviation."""
+    return reading if std == 0.0 else dataclasses.replace(reading, std=math.hypot(reading.std, std))

@@ -15,7 +15,7 @@ const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const HEALTH_STYLES = {
   waiting: ["no-information", 3, ""], on_ground: ["no-information", 3, ""], take_off: ["no-information", 3, ""],
   estimating_noise: ["no-information", 3, ""], landing: ["no-information", 3, ""], contact: ["recovering", 3, "caution"],
-  crash: ["diverged", 9, "bad"],
+  crash: ["diverged", 9, "bad"], motor_stopped: ["diverged", 9, "bad"], rotor_fault: ["rotor-fault", 9, "caution"],
   ok: ["ok", 3, "good"], no_information: ["no-information", 9, "caution"], outlier: ["outlier", 9, "caution"],
   out_of_range: ["out-of-range", 9, "caution"], inconsistent: ["inconsistent", 9, "caution"],
   recovering: ["recovering", 9, "caution"], diverged: ["diverged", 9, "bad"],

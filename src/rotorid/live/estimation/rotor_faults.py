@@ -1,0 +1,149 @@
+"""Rotors that lose thrust, while the vehicle flies: found from the rows of the tracker, and taken out of the commands.
+
+Between the onset and its detection the tracker takes the loss for mass, and forgets it over a few seconds. With share T_i / T
+the relative error of the thrust by a rotor i, the main quantity has the relative standard deviations
+
+    share T_i / T                              while a loss is suspected, but has not lasted long enough
+    share T_i / T exp(-(t - t_d) / tau)        after the detection at t_d
+    sigma_share T_i / T                        after the detection
+
+and the external force along the axis of the rotor, and the torque, T times as much and with its arm. A fault of an earlier
+flight counts with its whole share: the rotor may have been repaired on the ground.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from rotorid.estimators.rotor_faults.detector import RotorFault
+from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
+from rotorid.geometry.rotation_rows import rotate
+from rotorid.live.estimation.sampler import SampleRow
+from rotorid.live.estimation.thrust_model import ThrustModel
+from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+
+_FORGOTTEN: Final = 3.0  # tau, s
+_COMMAND, _RATE = "rotor_command", "body_rate"
+_GRID: Final = 501  # commands at which the curve is inverted
+
+
+class RotorFaults:
+    """Faults of the rotors of one vehicle.
+
+    Args:
+        airframe: its rotors, inertia and thrust curve are used.
+        thrust_model: of the same vehicle.
+
+    has_stopped: whether a motor stopped; then nothing can be estimated.
+    """
+
+    def __init__(self, airframe: Airframe, thrust_model: ThrustModel) -> None:
+        self._airframe, self._thrust_model = airframe, thrust_model
+        self._can_monitor = can_monitor(airframe)
+        self._monitor: RotorFaultMonitor | None = None
+        self._last = -math.inf
+        self._thrusts = np.zeros(len(airframe.rotors))
+        self._earlier = 0  # faults of earlier flights
+        self.has_stopped = False
+        if self._can_monitor:
+            self._allocation = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)
+        c = np.linspace(0.0, 1.0, _GRID)
+        curve = airframe.thrust_curve
+        self._inverse = None
+        if curve is not None:
+            thrust = np.maximum.accumulate(np.polynomial.polynomial.polyval(c, curve.coefficients))
+            self._inverse = (c, thrust, curve.zero, curve.full - curve.zero)
+
+    def start(self, rate: float, command_period: float) -> None:
+        """Begin, or begin again with another rate. rate: of the rows, Hz. command_period: of the rotor commands, s.
+
+        Faults are kept: another rate of a signal does not mend a rotor.
+        """
+        if not self._can_monitor or self._inverse is None:
+            return
+        faults = () if self._monitor is None else self._monitor.faults
+        lag = self._airframe.number("motor_time_constant", MOTOR_LAG)
+        command_rate = 1.0 / command_period if command_period > 0.0 else rate
+        self._monitor = RotorFaultMonitor(self._airframe, rate, command_rate, lag, faults)
+
+    def forget(self) -> None:
+        """Forget all faults: the vehicle was switched off and on, or flies after a motor stopped."""
+        self._earlier, self.has_stopped = 0, False
+        if self._monitor is not None:
+            self._monitor.forget()
+
+    def land(self) -> None:
+        """The flight has ended: rotors may be repaired."""
+        self._earlier = 0 if self._monitor is None else len(self._monitor.faults)
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether a rotor lost thrust."""
+        return self._monitor is not None and bool(self._monitor.faults)
+
+    def update(self, row: SampleRow, inputs: Mapping[str, slice]) -> RotorFault | None:
+        """Use a row in the air. inputs: slices of the row's u. Returns a fault when it is detected, and
+        again if it is found later that the motor stopped."""
+        if self._monitor is None or not {_COMMAND, _RATE} <= set(inputs):
+            return None
+        commands = row.u[inputs[_COMMAND]]
+        if len(commands) != len(self._thrusts):
+            return None
+        self._thrusts = thrust = np.array([self._thrust_model.thrust((command,)) for command in commands])
+        dt, self._last = row.t - self._last, row.t
+        fault = self._monitor.push(row.t, dt, np.array(row.u[inputs[_RATE]]), thrust)
+        self.has_stopped |= fault is not None and fault.is_stopped
+        return fault
+
+    def corrected(self, row: SampleRow, inputs: Mapping[str, slice]) -> SampleRow:
+        """A row whose rotor commands give the thrust that is left. inputs: slices of the row's u."""
+        if not self.has_fault or _COMMAND not in inputs or self._monitor is None or self._inverse is None:
+            return row
+        c, thrust, zero, width = self._inverse
+        place = inputs[_COMMAND]
+        commands = np.array(row.u[place])
+        left = self._monitor.effectiveness
+        logged = np.clip((commands - zero) / width, 0.0, 1.0)
+        weaker = zero + width * np.interp(left * np.interp(logged, c, thrust), thrust, c)
+        u = list(row.u)
+        u[place] = np.where(left < 1.0, weaker, commands).tolist()
+        return row._replace(u=u)
+
+    def _errors(self, t: float) -> Iterator[tuple[int, float]]:
+        """Rotor and standard deviation of the share of its thrust, of each fault, at session time t, s."""
+        if self._monitor is None:
+            return
+        for k, fault in enumerate(self._monitor.faults):
+            age = 0.0 if k < self._earlier else max(t - fault.detected, 0.0)
+            yield fault.rotor, math.hypot(fault.share * math.exp(-age / _FORGOTTEN), fault.std)
+        if (suspected := self._monitor.suspected) is not None:
+            yield suspected
+
+    def relative_std(self, t: float) -> float:
+        """Relative standard deviation of the main quantity by lost thrust, at session time t, s."""
+        total = max(float(self._thrusts.sum()), 1e-9)
+        return math.hypot(*(self._thrusts[rotor] * std / total for rotor, std in self._errors(t)))
+
+    def wrench_std(
+        self, t: float, attitude: tuple[float, float, float, float] | None
+    ) -> Float[np.ndarray, " 6"]:
+        """Standard deviation of the external force (N, world ENU) and torque (N m, body FLU) by lost thrust.
+
+        Args:
+            t: session time, s.
+            attitude: quaternion w, x, y, z from body to world; None if unknown: then of the size of the force on each axis.
+        """
+        variance = np.zeros(6)
+        for rotor, std in self._errors(t):
+            column = self._allocation[:, rotor] * self._thrusts[rotor] * std
+            force = np.full(3, np.linalg.norm(column[:3]))
+            if attitude is not None:
+                force = rotate(np.array([attitude]), column[None, :3])[0]
+            variance += np.concatenate([force, column[3:]]) ** 2
+        return np.sqrt(variance)
