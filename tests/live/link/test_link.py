@@ -6,13 +6,14 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pymavlink.dialects.v20 import common
 
 from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
-from rotorid.live.link.link import open_link
+from rotorid.live.link.link import Link, open_link
 from rotorid.live.link.message_sender import encode_frame
 from rotorid.live.link.reconnecting import ReconnectingLink
 from rotorid.live.recording.recorder import Recorder
@@ -24,11 +25,21 @@ from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
 from tests.live.conftest import session
 
+_MOST_AHEAD = 64  # datagrams, which every receive buffer takes
+
 
 def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, however busy the computer is."""
+    deadline = time.monotonic() + 120.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 class Shown:
@@ -42,6 +53,11 @@ class Shown:
 
     def close(self) -> None:
         pass
+
+    @property
+    def codes(self) -> list[str]:
+        """Codes of the events so far."""
+        return [event.code for snapshot in list(self.snapshots) for event in snapshot.events]
 
 
 def test_a_vehicle_over_udp_is_asked_recorded_and_estimated(
@@ -58,16 +74,19 @@ def test_a_vehicle_over_udp_is_asked_recorded_and_estimated(
             open_link(f"udpin:127.0.0.1:{port}"),
             Recorder(tmp_path / "a.mcap", "# made", {"a": "b"}),
         )
-        runner = Runner(made, link, [shown], recorder, wait=20.0)
+        # no packet counts as late, and none is lost: the session may be slower than the vehicle
+        runner = Runner(made, link, [shown], recorder, wait=120.0, now=lambda: 0)
 
         def fly() -> None:
-            time.sleep(0.2)
             began = time.monotonic()
-            for at, data in pieces:
-                time.sleep(max(began + (at - simulated_flight.EPOCH) * 1e-10 - time.monotonic(), 0.0))
-                vehicle.send(data)
-            time.sleep(0.3)
-            runner.stop.set()
+            try:
+                for k, (at, data) in enumerate(pieces):
+                    time.sleep(max(began + (at - simulated_flight.EPOCH) * 1e-10 - time.monotonic(), 0.0))
+                    wait_for(lambda k=k: recorder.count > k - _MOST_AHEAD)
+                    vehicle.send(data)
+                wait_for(lambda: recorder.count == len(pieces))
+            finally:
+                runner.stop.set()
 
         flight = threading.Thread(target=fly)
         flight.start()
@@ -182,7 +201,7 @@ def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
     link = open_link(f"{os.ttyname(theirs)}:57600") if os.ttyname(theirs).startswith("/dev/") else None
     assert link is not None
     os.write(ours, b"\xfdhello\r\n")
-    found = link.receive(1.0)
+    found = link.receive(60.0)
     assert found is not None
     assert found[1] == b"\xfdhello\r\n"
     link.send(b"\n\xfe")
@@ -194,14 +213,14 @@ def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
         link = open_link(f"tcp:127.0.0.1:{server.getsockname()[1]}")
         other, _ = server.accept()
         other.sendall(b"abc")
-        found = link.receive(1.0)
+        found = link.receive(60.0)
         assert found is not None
         assert found[1] == b"abc"
         link.send(b"def")
         assert other.recv(10) == b"def"
         other.close()
         with pytest.raises(LinkError, match="closed the connection"):
-            link.receive(1.0)
+            link.receive(60.0)
         link.close()
 
 
@@ -212,25 +231,30 @@ def test_a_connection_that_the_vehicle_closes_is_opened_again(
     monkeypatch.setattr("rotorid.live.link.reconnecting._INTERVAL", 0.02)
     shown, made = Shown(), session(airframe)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        link = ReconnectingLink(open_link(f"tcp:127.0.0.1:{server.getsockname()[1]}"))
-        runner = Runner(made, link, [shown], wait=20.0)
+
+        def reopen(address: str) -> Link:
+            wait_for(lambda: "connection_lost" in shown.codes)
+            return open_link(address)
+
+        link = ReconnectingLink(open_link(f"tcp:127.0.0.1:{server.getsockname()[1]}"), reopen)
+        runner = Runner(made, link, [shown], wait=120.0)
 
         def restart() -> None:
-            for data in (pieces[0][1], pieces[1][1]):
-                other, _ = server.accept()
-                other.sendall(data)
-                time.sleep(0.2)
-                other.close()
-            time.sleep(0.2)
-            runner.stop.set()
+            try:
+                for data, code in zip((pieces[0][1], pieces[1][1]), ("detected", "restored"), strict=True):
+                    other, _ = server.accept()
+                    with other:
+                        other.sendall(data)
+                        wait_for(lambda code=code: any(c.endswith(code) for c in shown.codes))
+            finally:
+                runner.stop.set()
 
         vehicle = threading.Thread(target=restart)
         vehicle.start()
         runner.run()
         vehicle.join()
         link.close()
-    codes = [e.code for m in shown.snapshots for e in m.events]
-    assert codes[:3] == ["vehicle_detected", "connection_lost", "connection_restored"]
+    assert shown.codes[:3] == ["vehicle_detected", "connection_lost", "connection_restored"]
     texts = [event_text(e) for m in shown.snapshots for e in m.events if e.code == "connection_lost"]
     assert texts[0].endswith("; the link is opened again as soon as possible")
     assert texts[0].startswith(("the vehicle closed the connection", "connection reset"))
