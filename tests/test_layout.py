@@ -25,6 +25,7 @@ ORDER = (
     "progress",
     "cache",
     "documents",
+    "quoting",
     "uninterrupted",
     "display",
     "geometry",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from rotorid.export.limitations import limitation
@@ -11,6 +11,7 @@ from rotorid.export.text import limitation_text
 from rotorid.findings import Finding
 from rotorid.models.airframe.acceptance import rejection_reason
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
+from rotorid.quoting import c_comment, docstring, markdown_text, one_line, xml_comment
 
 _WIDTH = 110
 _DEFAULTS = {
@@ -69,24 +70,24 @@ def file_header(
 
 def as_hash_comments(paragraphs: Sequence[str]) -> str:
     """Format paragraphs as comments that begin with #."""
-    return "".join(f"# {line}".rstrip() + "\n" for line in _lines(paragraphs))
+    return "".join(f"# {line}".rstrip() + "\n" for line in _quoted(paragraphs, one_line))
 
 
 def as_xml_comment(paragraphs: Sequence[str], indent: str = "") -> str:
-    """Format paragraphs as one XML comment, in which two successive hyphens are not allowed."""
-    lines = [line.replace("--", "- -") for line in _lines(paragraphs)]
+    """Format paragraphs as one XML comment."""
+    lines = _quoted(paragraphs, xml_comment)
     return f"{indent}<!--\n" + "".join(f"{indent}  {line}\n" for line in lines) + f"{indent}-->\n"
 
 
 def as_c_comment(paragraphs: Sequence[str]) -> str:
     """Format paragraphs as one C comment."""
-    lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in _lines(paragraphs)]
+    lines = _quoted(paragraphs, c_comment)
     return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in lines) + " */\n"
 
 
 def as_docstring(paragraphs: Sequence[str]) -> str:
     """Format paragraphs as the body of a docstring."""
-    return "\n".join(_lines(paragraphs)).replace("\\", "\\\\").replace('"""', "'''") + "\n"
+    return "\n".join(_quoted(paragraphs, docstring)) + "\n"
 
 
 def as_markdown(paragraphs: Sequence[str]) -> str:
@@ -94,8 +95,17 @@ def as_markdown(paragraphs: Sequence[str]) -> str:
     text = ""
     for before, paragraph in zip(("", *paragraphs), paragraphs, strict=False):
         listed = paragraph.startswith("- ") and before.startswith("- ")
-        text += f"{'' if listed or not text else chr(10)}{paragraph}\n"
+        mark, body = ("- ", paragraph[2:]) if paragraph.startswith("- ") else ("", paragraph)
+        text += f"{'' if listed or not text else chr(10)}{mark}{markdown_text(body)}\n"
     return text
+
+
+def _quoted(paragraphs: Sequence[str], quote: Callable[[str], str]) -> list[str]:
+    """The lines of paragraphs, each quoted; indents of lists remain."""
+    return [
+        line[: len(line) - len(line.lstrip(" "))] + quote(line) if line.strip() else ""
+        for line in _lines(paragraphs)
+    ]
 
 
 def _lines(paragraphs: Sequence[str]) -> list[str]:

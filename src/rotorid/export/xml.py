@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float
+
+from rotorid.quoting import plain_name
 
 
 def number(value: float) -> str:
@@ -22,7 +23,7 @@ def numbers(values: Iterable[float]) -> str:
 
 def xml_name(name: str) -> str:
     """A name of letters, digits, hyphens, points and underscores only."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name) or "airframe"
+    return plain_name(name) or "airframe"
 
 
 def quaternion_of_axis(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 4"]:

@@ -10,6 +10,7 @@ from rotorid.estimators.onboard.source import Precision
 from rotorid.estimators.onboard.trace import Onboard
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry.spaces import Space
+from rotorid.quoting import markdown_text
 
 
 def readme(traced: Onboard, name: str, precision: Precision, title: str) -> str:
@@ -17,7 +18,7 @@ def readme(traced: Onboard, name: str, precision: Precision, title: str) -> str:
     joint = traced.estimator.joint
     inputs = ", ".join(f"`{n}`" for n in joint.system.inputs) or "none"
     outputs = ", ".join(f"`{n}`" for n in joint.system.outputs)
-    return f"""# {name}: {title}
+    return f"""# {name}: {markdown_text(title)}
 
 | file | |
 |---|---|

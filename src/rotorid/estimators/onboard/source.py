@@ -11,6 +11,7 @@ from rotorid.codegen.standalone import standalone
 from rotorid.estimators.base import Health
 from rotorid.estimators.onboard.fields import Field, estimate_fields, input_fields, measured_fields
 from rotorid.estimators.onboard.trace import Onboard
+from rotorid.quoting import c_comment
 
 Precision = Literal["double", "float"]
 
@@ -25,7 +26,7 @@ def header_and_source(
 
 def _header(traced: Onboard, name: str, precision: Precision, work: int, about: Sequence[str]) -> str:
     joint, upper = traced.estimator.joint, name.upper()
-    lines = "\n".join(f" * {line}".rstrip() for line in about)
+    lines = "\n".join(f" * {c_comment(line)}".rstrip() for line in about)
     return f"""/*
 {lines}
  *
@@ -162,7 +163,7 @@ def _struct(type_: str, fields: Sequence[Field], name: str) -> str:
 
 def _members(fields: Sequence[Field], name: str, indent: str) -> Iterator[str]:
     for field in fields:
-        comment = f" /* {field.comment.replace('NAME', name)} */" if field.comment else ""
+        comment = f" /* {c_comment(field.comment.replace('NAME', name))} */" if field.comment else ""
         if field.members:
             yield f"{indent}struct {{{comment}"
             yield from _members(field.members, name, indent + "  ")

@@ -35,6 +35,7 @@ from rotorid.models.multirotor.properties import (
     limited_thrust_expo,
     vehicle_properties,
 )
+from rotorid.quoting import markdown_text, one_line
 
 _FRAMES: Final = {3: "tri", 4: "x", 6: "hexax", 8: "octa", 10: "deca", 12: "dodeca-hexa"}
 _LIMITS: Final = {"MOT_THST_HOVER": (0.125, 0.6875), "MOT_SPIN_MIN": (0.0, 0.3), "MOT_SPIN_MAX": (0.9, 1.0)}
@@ -77,7 +78,7 @@ def ardupilot_files(airframe: Airframe) -> dict[str, bytes]:
         comment = NO_DRAG_AREA if "BCOEF" in name and not value else stds[name].to_text("1")
         text += f"# {name}{_unit(name)}: {comment}\n{name},{value + 0.0:.9g}\n"
     frame, frame_stds = frame_values(airframe), standard_deviations(frame_values, airframe)
-    about = f"{airframe.name}, by rotorid; standard deviations, and limitations: README.md"
+    about = f"{one_line(airframe.name)}, by rotorid; standard deviations, and limitations: README.md"
     packed: dict[str, object] = {"about": about.replace("#", "no. "), **_packed(frame)}
     return {
         "vehicle.param": text.encode(),
@@ -109,7 +110,7 @@ def _readme(
 ) -> str:
     name = _FRAMES.get(vehicle.rotors.count, "FRAME")
     lines = [
-        f"# {airframe.name} in ArduPilot's simulator",
+        f"# {markdown_text(airframe.name)} in ArduPilot's simulator",
         "",
         as_markdown(
             file_header(airframe, "the simulator's frame of ArduPilot", frame_limitations(vehicle, values))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from rotorid.errors import AirframeError
@@ -12,6 +11,7 @@ from rotorid.export.limitations import limitation
 from rotorid.export.uncertainty import StandardDeviation, standard_deviations
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.properties import VehicleProperties, hover_trim, vehicle_properties
+from rotorid.quoting import plain_name
 
 _LONGEST = 60
 
@@ -29,7 +29,7 @@ def header_values(airframe: Airframe) -> Mapping[str, float]:
 
 def header_files(airframe: Airframe) -> dict[str, bytes]:
     """NAME.h."""
-    stem = re.sub(r"[^a-z0-9]+", "_", airframe.name.lower()).strip("_")
+    stem = plain_name(airframe.name, "").lower().strip("_")
     if not stem:
         raise AirframeError(
             f"{airframe.source}: the name {airframe.name!r} has no letter or digit for a C name"

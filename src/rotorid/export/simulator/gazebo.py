@@ -35,6 +35,7 @@ from rotorid.findings import Finding
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import VehicleProperties, vehicle_properties
+from rotorid.quoting import xml_text
 
 SHARE = 1e-3
 """Mass of a rotor link over the mass of the vehicle."""
@@ -223,12 +224,10 @@ def _classic_plugins(name: str, vehicle: VehicleProperties, constants: Float[np.
 
 
 def _config(name: str, airframe: Airframe) -> str:
-    from xml.sax.saxutils import escape
-
     return (
         f'<?xml version="1.0"?>\n<model>\n  <name>{name}</name>\n  <version>1.0</version>\n'
         + "".join(f'  <sdf version="{version}">{file}</sdf>\n' for file, version in _VERSIONS.items())
-        + f"  <description>{escape(airframe.description)}</description>\n</model>\n"
+        + f"  <description>{xml_text(airframe.description)}</description>\n</model>\n"
     )
 
 

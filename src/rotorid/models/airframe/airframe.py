@@ -25,7 +25,6 @@ The same airframe gives the same text. Its numbers have names one by one: "mass"
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -42,6 +41,7 @@ from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.residual import Residual
 from rotorid.models.residual_files import read_residual
 from rotorid.models.system import quantity_names
+from rotorid.quoting import toml_string
 
 
 @dataclasses.dataclass(frozen=True)
@@ -427,11 +427,9 @@ _FORWARD_Z = (0.0, 0.0, 1.0)
 
 def airframe_toml(airframe: Airframe) -> str:
     """The TOML text of an airframe. The files of a residual are those of `rotorid.learning.model_files`."""
-    tables = [
-        [f"name = {_string_text(airframe.name)}", f"description = {_string_text(airframe.description)}"]
-    ]
+    tables = [[f"name = {toml_string(airframe.name)}", f"description = {toml_string(airframe.description)}"]]
     if airframe.lag_of:
-        tables[0].append(f"motor_lag = {_string_text(airframe.lag_of)}")
+        tables[0].append(f"motor_lag = {toml_string(airframe.lag_of)}")
     tables += [_quantity_lines(name, quantity) for name, quantity in airframe.quantities.items()]
     if airframe.thrust_curve is not None:
         tables.append(_curve_lines(airframe.thrust_curve))
@@ -447,8 +445,8 @@ def _quantity_lines(name: str, quantity: Quantity) -> list[str]:
     lines = [f"[{name}]", f"value = {_numbers_text(quantity.value)}"]
     if quantity.std is not None:
         lines.append(f"std = {_numbers_text(quantity.std)}")
-    lines.append(f"unit = {_string_text(quantity.unit)}")
-    return lines + ([f"source = {_string_text(quantity.source)}"] if quantity.source else [])
+    lines.append(f"unit = {toml_string(quantity.unit)}")
+    return lines + ([f"source = {toml_string(quantity.source)}"] if quantity.source else [])
 
 
 def _curve_lines(curve: ThrustCurve) -> list[str]:
@@ -460,7 +458,7 @@ def _curve_lines(curve: ThrustCurve) -> list[str]:
         lines += [f"voltage = {curve.voltage!r}", f"voltage_exponent = {curve.voltage_exponent!r}"]
     if curve.voltage_exponent_std:
         lines.append(f"voltage_exponent_std = {curve.voltage_exponent_std!r}")
-    return lines + ([f"source = {_string_text(curve.source)}"] if curve.source else [])
+    return lines + ([f"source = {toml_string(curve.source)}"] if curve.source else [])
 
 
 def rotor_lines(rotor: Rotor) -> list[str]:
@@ -469,7 +467,7 @@ def rotor_lines(rotor: Rotor) -> list[str]:
         "[[rotor]]",
         f"position = {_list_text(rotor.position)}",
         *([f"position_std = {rotor.position_std!r}"] if rotor.position_std else []),
-        f"direction = {_string_text(rotor.direction)}",
+        f"direction = {toml_string(rotor.direction)}",
     ]
     lines += [f"axis = {_list_text(rotor.axis)}"] if rotor.axis != _FORWARD_Z else []
     lines += [f"thrust_scale = {rotor.thrust_scale!r}"] if rotor.thrust_scale != 1.0 else []
@@ -482,7 +480,3 @@ def _numbers_text(values: Sequence[float]) -> str:
 
 def _list_text(values: Sequence[float]) -> str:
     return f"[{', '.join(repr(float(v)) for v in values)}]"
-
-
-def _string_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
