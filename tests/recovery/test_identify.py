@@ -73,6 +73,24 @@ def test_px4_tells_mass_inertia_lag_and_drag(flights: Path) -> None:
     assert "rotor_saturated" in codes(found)
 
 
+def test_px4_of_known_mass_tells_slope_of_thrust_and_inertia(flights: Path) -> None:
+    """Velocity and attitude of its estimator have errors that are autocorrelated over a hundred rows; the accelerometer's noise
+    is white, and its weight must not be reduced with theirs."""
+    flight = read(flights / "px4_sih" / "dev.ulg")
+    prior = with_guesses(
+        "px4-sih-quad", mass=((1.0,), (0.0,)), drag=((0.3,), None), angular_drag=((0.01,), None)
+    )
+    free = (
+        "thrust_curve", "inertia", "drag", "angular_drag", "motor_time_constant", "command_delay", "velocity_delay",
+        "attitude_delay",
+    )  # fmt: skip
+    found = identify([flight], prior, free, spans=since_boot(flight, 40.0, 60.0))
+    truth = {"thrust_curve_1": 5.0, "inertia_x": 0.025, "inertia_y": 0.025, "inertia_z": 0.03, "drag": 0.6}
+    for name, value in truth.items():
+        assert found.fit.values[name] == pytest.approx(value, rel=0.015), name
+    assert deviations(found, "thrust_curve_1", 5.0) < 2.0
+
+
 def test_what_px4_logs_by_default_tells_mass_and_drag(flights: Path) -> None:
     flight = read(flights / "px4_sih" / "default_logging.ulg")
     found = identify(

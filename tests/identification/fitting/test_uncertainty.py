@@ -187,21 +187,36 @@ class TwiceMeasured(Wheel):
         return {"v": x["v"], "w": x["v"]}
 
 
-def test_what_wanders_counts_less_beside_what_does_not_but_for_a_predictor() -> None:
+def twice_measured() -> Samples:
+    """The second measurement has noise that is autocorrelated."""
     steady, wanders = flight(3, 1.0, 0.0), flight(3, 1.0, 0.95)
-    both = dataclasses.replace(
+    return dataclasses.replace(
         steady,
         y=jnp.concatenate([steady.y, wanders.y], axis=1),
         mask=jnp.concatenate([steady.mask, wanders.mask], axis=1),
     )
-    found = solved(both, of=TwiceMeasured(False))
+
+
+def inflation_with(K: list[list[float]], found: Estimation) -> np.ndarray:
     noise = np.concatenate(list(found.fit.residuals.noise.values()))
-    assert found.sigma[1] / noise[1] > 2.0 * found.sigma[0] / noise[0]
     with jax.enable_x64(True):
-        following = dataclasses.replace(found.problem, K=np.full((1, 2), 0.1))
+        following = dataclasses.replace(found.problem, K=np.array(K))
         linear = following.linearise(following.predict(found.x, found.z, noise), found.z, noise)
         end = GaussNewtonResult(
             found.z, found.x, linear.triangle, linear.squared_residuals, found.weight, 0, True
         )
-        colours = variance_inflation(following, end, noise, (slice(0, 1), slice(1, 2)))
+        return variance_inflation(following, end, noise, (slice(0, 1), slice(1, 2)))
+
+
+def test_what_wanders_counts_less_beside_what_does_not_but_for_a_predictor() -> None:
+    found = solved(twice_measured(), of=TwiceMeasured(False))
+    noise = np.concatenate(list(found.fit.residuals.noise.values()))
+    assert found.sigma[1] / noise[1] > 2.0 * found.sigma[0] / noise[0]
+    colours = inflation_with([[0.1, 0.1]], found)
     assert colours[0] == colours[1] != 1.0
+
+
+def test_a_predictor_that_corrects_unmeasured_states_alone_weighs_each_output_by_itself() -> None:
+    found = solved(twice_measured(), of=TwiceMeasured(True))
+    colours = inflation_with([[0.0, 0.0], [0.1, 0.0]], found)
+    assert colours[1] > 2.0 * colours[0]

@@ -201,8 +201,10 @@ def variance_inflation(
         sigma: noise of the compared outputs in that minimisation, in their units.
         vectors: slices of outputs that are components of one vector.
     Returns:
-        c of each compared output. All outputs have one value where windows are corrected by measurements: the innovations of a
-        predictor contain the model's error, which is no reason to weight one output less.
+        c of each compared output. All outputs have one value where measured states are corrected by their measurements: the
+        innovations of a predictor contain the model's error, which is no reason to weight one output less. Where only states
+        without a measurement of their own are corrected, such as slow forces, the predictions of the measured ones are those
+        of output error, and each has its own value.
     """
     inflation = np.ones(len(sigma))
     if len(block_keys(problem.data, _INFLATION_BLOCK)[0]) < MIN_BLOCKS:
@@ -220,7 +222,7 @@ def variance_inflation(
     ]
     steps = delete_block_steps(within, gradients, R.T @ R)
     spread = np.sum((steps @ R.T) ** 2, axis=(0, 2))
-    if problem.K is not None:
+    if _corrects_measured_states(problem):
         return inflation * spread.sum() / max(information.sum(), _LEAST_INFORMATION)
     for place in vectors:
         if information[place].sum() > _LEAST_INFORMATION:
@@ -229,3 +231,13 @@ def variance_inflation(
                 information[place] + _PRIOR_INFORMATION
             )
     return inflation
+
+
+def _corrects_measured_states(problem: EstimationProblem) -> bool:
+    """Whether the windows' predictor corrects a state by the compared output of the same name."""
+    if problem.K is None:
+        return False
+    tangent = problem.shooting.system.states.tangent
+    return any(
+        bool(np.any(problem.K[tangent[name]])) for name in problem.shooting.compared if name in tangent
+    )
