@@ -263,6 +263,7 @@ class Session:
             self._check_age(t)
         else:
             t = self._last_estimate = estimate.t
+            self.estimators.battery.learn(self.reader.vehicle.properties.parameters)
             self._readings = self.estimators.readings(estimate)
             reading = self._readings[self.estimators.main_quantity]
             self._history.add(estimate, reading, self.estimators.common_relative_std(estimate))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from rotorid.errors import AirframeError
 from rotorid.estimators.registry import ESTIMATORS
 from rotorid.estimators.wrench.observers import momentum_observer
+from rotorid.live.estimation.battery_monitor import BatteryMonitor
 from rotorid.live.estimation.channel import Channel, ChannelStep
 from rotorid.live.estimation.command_interpolation import CommandInterpolator
 from rotorid.live.estimation.rotor_faults import RotorFaults
@@ -41,7 +42,7 @@ class SessionEstimators:
 
     required: signals that are needed. outputs: signals of which at least one is needed. label: System and estimators.
     wrench_problem: why the wrench is not observed, "" if it is or was not requested. position: m, world ENU, the latest
-    measurement. thrust_model: of the rotors. rotor_faults: rotors that lost thrust.
+    measurement. thrust_model: of the rotors. rotor_faults: rotors that lost thrust. battery: of the vehicle.
 
     Raises AirframeError if the airframe lacks data that the estimators need.
     """
@@ -70,6 +71,7 @@ class SessionEstimators:
         )
         self.rotor_faults = RotorFaults(airframe, self.thrust_model)
         self.position: tuple[float, float, float] | None = None
+        self.battery = BatteryMonitor()
         self._airborne: bool | None = None
         self._interpolator: CommandInterpolator | None = None
 
@@ -137,6 +139,9 @@ class SessionEstimators:
 
     def add(self, signal: str, t: float, values: tuple[float, ...]) -> None:
         """Add a measurement. t: session time, s."""
+        self.battery.add(signal, t, values, is_flying=self.phase is Phase.FLIGHT)
+        if signal in ("battery_current", "battery_remaining"):
+            return
         if signal == "airborne":
             self._airborne = values[0] > 0.5
         elif signal == "position":
@@ -216,6 +221,7 @@ class SessionEstimators:
     def readings(self, estimate: StepEstimate) -> dict[str, Reading]:
         """Quantities of an estimate of the tracker, and the latest wrench."""
         readings = self._tracker.tracker.readings(estimate)
+        readings |= self.battery.readings()
         lost = self.rotor_faults.relative_std(estimate.t) * abs(readings[self.main_quantity].value)
         readings[self.main_quantity] = _widened(readings[self.main_quantity], lost)
         if self._wrench is None or self._wrench.latest is None or self._wrench.is_stopped:

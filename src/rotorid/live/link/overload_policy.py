@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_INFREQUENT: Final = ("airborne", "battery_voltage")  # signals that are sent rarely
+_INFREQUENT: Final = (
+    "airborne",
+    "battery_voltage",
+    "battery_current",
+    "battery_remaining",
+)  # signals that are sent rarely
 
 
 class OverloadPolicy:

@@ -23,6 +23,7 @@ OBSERVATION_TIME: Final = 2.0
 
 SIGNALS: Final = (
     *("attitude", "velocity", "specific_force", "body_rate", "rotor_command", "battery_voltage"),
+    *("battery_current", "battery_remaining"),
     "position",
     "airborne",
     "collective_command",
@@ -41,7 +42,10 @@ _LINK_GAP: Final = 1.0  # s without any message: an interruption of the link, no
 _RATE_RATIO: Final = 1.5  # of a rate that counts as another one
 _SLOW: Final = 2.5  # Hz; lower rates are not told apart
 _SETTLED: Final = 1.15  # ratio of two rates in succession that is no transition
-_RATE_IS_IRRELEVANT: Final = ("battery_voltage", "position", "airborne")
+_RATE_IS_IRRELEVANT: Final = (
+    *("battery_voltage", "battery_current", "battery_remaining"),
+    *("position", "airborne"),
+)
 _HYSTERESIS: Final = 1.25  # on the ratios of `choose`
 _INTERPOLATION_HYSTERESIS: Final = 1.2
 _LOSS: Final = 1.6  # median steps from which a step between two messages has a loss

@@ -171,10 +171,14 @@ def _battery(field: str) -> Callable[[np.ndarray], np.ndarray]:
     return values
 
 
-def _battery_current(rows: np.ndarray) -> np.ndarray:
+def _battery_current(field: str) -> Callable[[np.ndarray], np.ndarray]:
     """-1 without a sensor."""
-    current = columns(rows, "current_a") * _valid(rows, "connected")
-    return np.where(current >= 0.0, current, np.nan)
+
+    def values(rows: np.ndarray) -> np.ndarray:
+        current = columns(rows, field) * _valid(rows, "connected")
+        return np.where(current >= 0.0, current, np.nan)
+
+    return values
 
 
 def _battery_remaining(rows: np.ndarray) -> np.ndarray:
@@ -255,7 +259,15 @@ _CANDIDATES: Final[dict[str, tuple[_Candidate, ...]]] = {
         ),
         _Candidate("battery_status", ("voltage_v",), _battery("voltage_v"), "voltage_v"),
     ),
-    "battery_current": (_Candidate("battery_status", ("current_a",), _battery_current, "current_a"),),
+    "battery_current": (
+        _Candidate(
+            "battery_status",
+            ("current_filtered_a",),
+            _battery_current("current_filtered_a"),
+            "current_filtered_a",
+        ),
+        _Candidate("battery_status", ("current_a",), _battery_current("current_a"), "current_a"),
+    ),
     "battery_remaining": (_Candidate("battery_status", ("remaining",), _battery_remaining, "remaining"),),
     "airborne": (
         _Candidate(

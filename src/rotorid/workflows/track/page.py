@@ -24,6 +24,7 @@ from rotorid.results.text import (
     unit_text,
     value_text,
 )
+from rotorid.workflows.track.battery.text import battery_rows
 from rotorid.workflows.track.figures import (
     BANDS,
     has_change_band,
@@ -70,6 +71,7 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     _secondary(page, tracks, summary, lead)
     _innovations(page, tracks, lead, estimator_summary)
     _motion(page, tracks, motion, lead, estimator_summary.quantities[lead.main_quantity])
+    _battery(page, summary)
     _numbers(page, summary)
     add_log_section(page, flight, summary.log.notes)
     _settings(page, summary)
@@ -290,6 +292,13 @@ def _motion(page: Page, tracks: Sequence[Track], motion: Motion, lead: Track, ma
         return
     path_panel = page.panel(path, "Flight path", "equal scale on all axes; drag to rotate")
     page.add(f'<div class="stack">{grid(panels)}{path_panel}</div>')
+
+
+def _battery(page: Page, summary: Summary) -> None:
+    if summary.battery is None:
+        return
+    page.section("Battery", "At the end of the flight, from voltage and current.")
+    page.add(table(["", ""], [list(row) for row in battery_rows(summary.battery)]))
 
 
 def _numbers(page: Page, summary: Summary) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.estimators.base import Health
+from rotorid.estimators.battery import BatteryEstimate
 from rotorid.estimators.registry import EstimatorName
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
@@ -134,7 +135,7 @@ def summarise_log(flight: Flight, airborne: float, phases: Sequence[PhaseInterva
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """All numbers of a result."""
+    """All numbers of a result. battery: at the end, None where the log lacks its voltage or current."""
 
     verdict: Verdict
     settings: Settings
@@ -142,6 +143,7 @@ class Summary:
     versions: Mapping[str, str]
     log: LogSummary
     estimators: Mapping[str, EstimatorSummary]
+    battery: BatteryEstimate | None = None
 
     def to_json(self) -> str:
         """As a JSON document: sorted keys, no time of day; a number that is not finite is null."""
@@ -169,6 +171,7 @@ def summarise(
             flight, covered_share(tracks[0], flight) if tracks else 0.0, tracks[0].phases if tracks else ()
         ),
         estimators={t.estimator: _summarise_track(t) for t in tracks},
+        battery=tracks[0].battery if tracks else None,
     )
 
 

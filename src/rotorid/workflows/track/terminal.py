@@ -17,6 +17,7 @@ from rotorid.results.text import (
     unit_text,
 )
 from rotorid.terminal.console import empty_table, print_footer, print_verdict
+from rotorid.workflows.track.battery.text import battery_rows
 from rotorid.workflows.track.text import NOT_IDENTIFIED, bands_text, explained_text, unconfirmed_text
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def show(summary: Summary, folder: Path, console: Console) -> None:
         if lead.explained:
             text = f"{estimator_label(name)}: {explained_text(lead.explained)}"
             console.print(Padding(Text(text, style="dim"), (0, 2)))
+    if summary.battery is not None:
+        text = "; ".join(f"{name} {value}" for name, value in battery_rows(summary.battery))
+        console.print(Padding(Text(f"Battery: {text}"), (0, 2)))
     if any(not q.informed for e in summary.estimators.values() for q in e.quantities.values()):
         console.print(Padding(Text(NOT_IDENTIFIED, style="dim"), (0, 2)))
     print_footer(summary.log.notes, folder, console)
