@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rotorid import read
-from rotorid.estimators.battery import BatteryEstimate, BatteryEstimator, capacity_of
+from rotorid.estimators.battery.estimator import BatteryEstimate, BatteryEstimator, capacity_of
 from rotorid.workflows.track.battery.estimate import battery_of
 from rotorid.workflows.track.battery.text import battery_rows
 

@@ -2,6 +2,8 @@ from .adaptive import Adaptive as Adaptive
 from .adaptive import AdaptiveEstimate as AdaptiveEstimate
 from .base import AbstractEstimator as AbstractEstimator
 from .base import Health as Health
+from .battery.estimator import BatteryEstimate as BatteryEstimate
+from .battery.estimator import BatteryEstimator as BatteryEstimator
 from .dlm import dlm_filter as dlm_filter
 from .dlm import dlm_forecast as dlm_forecast
 from .dlm import dlm_log_likelihood as dlm_log_likelihood

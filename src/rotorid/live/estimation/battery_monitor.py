@@ -1,4 +1,4 @@
-"""The battery in flight, from the messages of its voltage and current: see `estimators.battery`."""
+"""The battery in flight, from the messages of its voltage and current: see `estimators.battery.estimator`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from rotorid.estimators.battery import BatteryEstimator, capacity_of
+from rotorid.estimators.battery.estimator import BatteryEstimator, capacity_of
 from rotorid.live.snapshot import Reading
 from rotorid.models.system import GRAVITY
 from rotorid.workflows.track.battery.estimate import HOVER_SPEED

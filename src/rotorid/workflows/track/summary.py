@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from rotorid.estimators.base import Health
-from rotorid.estimators.battery import BatteryEstimate
+from rotorid.estimators.battery.estimator import BatteryEstimate
 from rotorid.estimators.registry import EstimatorName
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
@@ -22,6 +22,7 @@ from rotorid.results.metrics import consistency, coverage, rmspe
 from rotorid.results.text import Verdict, to_verdict
 from rotorid.signals.phases.of_log import PhaseInterval
 from rotorid.signals.phases.phase import Phase
+from rotorid.workflows.track.battery.estimate import battery_of
 from rotorid.workflows.track.changes import Change, Jump, find_jumps, measure_change, settled_rows
 from rotorid.workflows.track.phases.course import courses_of
 from rotorid.workflows.track.phases.text import course_values
@@ -171,7 +172,7 @@ def summarise(
             flight, covered_share(tracks[0], flight) if tracks else 0.0, tracks[0].phases if tracks else ()
         ),
         estimators={t.estimator: _summarise_track(t) for t in tracks},
-        battery=tracks[0].battery if tracks else None,
+        battery=battery_of(flight, tracks[0].t) if tracks and "battery_current" in flight else None,
     )
 
 

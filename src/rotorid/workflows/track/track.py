@@ -16,7 +16,6 @@ from jaxtyping import Bool, Float, Int
 from rotorid.display import AbstractDisplay, Overview
 from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
 from rotorid.estimators.base import Estimate, Health, prior
-from rotorid.estimators.battery import BatteryEstimate
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
@@ -41,7 +40,6 @@ from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
 from rotorid.signals.series import Intervals, fill_rows
-from rotorid.workflows.track.battery.estimate import battery_of
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.phases.vehicle import vehicle_phases
 from rotorid.workflows.track.plausibility import plausibility_findings
@@ -90,8 +88,7 @@ class Track(AbstractDisplay):
     a row. innovations: by output. nis: normalised innovation squared of nis_dof dimensions. truth: of quantities, where known.
     detected_changes: times, s, at which the estimator detected a change of its parameters, None for an estimator without change
     detection; `changes.find_jumps` tells which of them the track confirms. explained: by output, see `prediction`; empty where
-    it was not computed. phases: of the flight, empty where they are not known (see `signals.phases`). battery: at the end,
-    None where the log lacks its voltage or current.
+    it was not computed. phases: of the flight, empty where they are not known (see `signals.phases`).
     """
 
     estimator: str
@@ -106,7 +103,6 @@ class Track(AbstractDisplay):
     detected_changes: tuple[float, ...] | None = None
     explained: Mapping[str, ExplainedShare] = dataclasses.field(default_factory=dict)
     phases: tuple[PhaseInterval, ...] = ()
-    battery: BatteryEstimate | None = None
 
     @property
     def main_quantity(self) -> str:
@@ -325,8 +321,7 @@ def track_prepared(
         estimates = _without_velocity(estimates, filter_)
     tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
     explained = explained_shares(filter_, estimates, prepared.samples)
-    battery = battery_of(prepared.flight, tracked.t)
-    tracked = dataclasses.replace(tracked, explained=explained, phases=prepared.phases, battery=battery)
+    tracked = dataclasses.replace(tracked, explained=explained, phases=prepared.phases)
     return _with_faults(tracked, prepared.faults)
 
 

@@ -1,4 +1,4 @@
-"""The battery of a flight: see `estimators.battery`."""
+"""The battery of a flight: see `estimators.battery.estimator`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.estimators.battery import BatteryEstimate, BatteryEstimator, capacity_of
+from rotorid.estimators.battery.estimator import BatteryEstimate, BatteryEstimator, capacity_of
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.system import GRAVITY
 from rotorid.signals.series import hold, interpolate_linear, smooth

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from rotorid.estimators.battery import BatteryEstimate
+from rotorid.estimators.battery.estimator import BatteryEstimate
 from rotorid.results.text import plus_minus
 
 NO_TIME: Final = {
