@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rotorid.errors import LogFormatError
+from rotorid.logs.flight import KINDS
 from rotorid.logs.reader_base import Collector
 
 
@@ -97,3 +98,25 @@ def test_time_starts_at_the_first_sample_of_motion_and_states_are_held():
 def test_a_log_without_any_signal_is_an_error():
     with pytest.raises(LogFormatError, match="no signal"):
         Collector(Path("some.log"), "simulation").flight()
+
+
+def test_rows_that_no_sensor_measures_are_left_out_with_a_note(tmp_path: Path):
+    collector = Collector(tmp_path / "log", "table-csv")
+    times = np.arange(5.0)
+    rates = np.array(
+        [[0.1, 0.2, 0.3], [1e9, 0.0, 0.0], [0.0, -1e38, 0.0], [0.0, 0.0, 501.0], [499.0, 0.0, 0.0]]
+    )
+    collector.add("body_rate", times, rates, "gyro")
+    collector.add("thrust", times, np.array([1.0, -1e9, 1e38, 2.0, 3.0]), "thrust")
+    flight = collector.flight(shift=False)
+    assert flight["body_rate"].times.tolist() == [0.0, 4.0]
+    assert flight["thrust"].values[:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert flight.notes == (
+        "body_rate: 3 of 5 rows left out, their values are beyond 500 rad/s, which no sensor measures",
+        "thrust: 2 of 5 rows left out, their values are beyond 100000 N, which no sensor measures",
+    )
+
+
+def test_every_measured_kind_has_a_limit():
+    without = [name for name, kind in KINDS.items() if not np.isfinite(kind.limit)]
+    assert without == ["attitude", "airborne"]  # a unit quaternion, which has its own check, and a state

@@ -28,37 +28,42 @@ _CUT: Final = re.compile(r"\b(is|be) cut\b")
 
 @dataclasses.dataclass(frozen=True)
 class SignalKind:
-    """Unit, frame and column endings of one kind of signal in the flight table."""
+    """Unit, frame and column endings of one kind of signal in the flight table.
+
+    limit: magnitude, in the unit, that no sensor or command of this kind exceeds, with a wide margin; readers leave out rows
+    beyond it.
+    """
 
     unit: str
     frame: str
     suffixes: tuple[str, ...] | None  # None: one column per rotor
     meaning: str
+    limit: float = math.inf
 
 
 _XYZ: Final = ("_x", "_y", "_z")
 
 KINDS: Final[Mapping[str, SignalKind]] = {
-    "position": SignalKind("m", "world", _XYZ, "position"),
-    "velocity": SignalKind("m/s", "world", _XYZ, "velocity over ground"),
+    "position": SignalKind("m", "world", _XYZ, "position", 1e8),
+    "velocity": SignalKind("m/s", "world", _XYZ, "velocity over ground", 1e4),
     "attitude": SignalKind("1", "body to world", ("_w", "_x", "_y", "_z"), "unit quaternion, Hamilton"),
-    "body_rate": SignalKind("rad/s", "body", _XYZ, "angular velocity"),
-    "body_rate_setpoint": SignalKind("rad/s", "body", _XYZ, "set point of the rate controller"),
-    "specific_force": SignalKind("m/s^2", "body", _XYZ, "what an accelerometer measures"),
-    "thrust": SignalKind("N", "body z", ("",), "collective thrust"),
-    "control_torque": SignalKind("N m", "body", _XYZ, "torque that the controller asks of the rotors"),
-    "collective_command": SignalKind("1", "body z", ("",), "collective thrust command, 0 to 1"),
-    "rotor_speed": SignalKind("rad/s", "rotor", None, "rotor speed"),
-    "rotor_command": SignalKind("1", "rotor", None, "normalised rotor command, 0 to 1"),
-    "rotor_thrust": SignalKind("N", "rotor", None, "thrust of each rotor"),
-    "battery_voltage": SignalKind("V", "-", ("",), "battery voltage"),
-    "battery_current": SignalKind("A", "-", ("",), "current that the battery supplies"),
-    "battery_remaining": SignalKind("1", "-", ("",), "remaining share of the charge, by the autopilot"),
+    "body_rate": SignalKind("rad/s", "body", _XYZ, "angular velocity", 500.0),
+    "body_rate_setpoint": SignalKind("rad/s", "body", _XYZ, "set point of the rate controller", 1e4),
+    "specific_force": SignalKind("m/s^2", "body", _XYZ, "what an accelerometer measures", 1e4),
+    "thrust": SignalKind("N", "body z", ("",), "collective thrust", 1e5),
+    "control_torque": SignalKind("N m", "body", _XYZ, "torque that the controller asks of the rotors", 1e5),
+    "collective_command": SignalKind("1", "body z", ("",), "collective thrust command, 0 to 1", 1e5),
+    "rotor_speed": SignalKind("rad/s", "rotor", None, "rotor speed", 1e5),
+    "rotor_command": SignalKind("1", "rotor", None, "normalised rotor command, 0 to 1", 1e5),
+    "rotor_thrust": SignalKind("N", "rotor", None, "thrust of each rotor", 1e5),
+    "battery_voltage": SignalKind("V", "-", ("",), "battery voltage", 1e4),
+    "battery_current": SignalKind("A", "-", ("",), "current that the battery supplies", 1e5),
+    "battery_remaining": SignalKind("1", "-", ("",), "remaining share of the charge, by the autopilot", 1e3),
     "airborne": SignalKind("1", "-", ("",), "1 in the air, 0 on the ground"),
-    "true_mass": SignalKind("kg", "-", ("",), "true mass"),
-    "true_force": SignalKind("N", "world", _XYZ, "true external force"),
-    "true_torque": SignalKind("N m", "body", _XYZ, "true external torque"),
-    "true_wind": SignalKind("m/s", "world", _XYZ, "true velocity of the air"),
+    "true_mass": SignalKind("kg", "-", ("",), "true mass", 1e5),
+    "true_force": SignalKind("N", "world", _XYZ, "true external force", 1e6),
+    "true_torque": SignalKind("N m", "body", _XYZ, "true external torque", 1e6),
+    "true_wind": SignalKind("m/s", "world", _XYZ, "true velocity of the air", 1e3),
 }
 """Every signal of the flight table."""
 

@@ -170,6 +170,7 @@ class Collector:
         times = np.asarray(times, np.float64)
         values = np.asarray(values, np.float64).reshape(len(times), -1) if len(times) else np.empty((0, 1))
         times, values = self._whole_rows(name, times, values)
+        times, values = self._plausible_rows(name, times, values)
         times, values = self._forward_in_time(name, times, values)
         if name == "attitude":
             times, values = self._rotations(times, values)
@@ -219,6 +220,20 @@ class Collector:
         elif not is_finite.all():
             self.note(f"{name}: {_of(~is_finite)} rows without a valid value left out")
         return times[is_finite], values[is_finite]
+
+    def _plausible_rows(
+        self, name: str, times: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        limit = KINDS[name].limit
+        if not len(times) or max(values.max(initial=0.0), -values.min(initial=0.0)) <= limit:
+            return times, values
+        is_plausible = (np.abs(values) <= limit).all(axis=1)
+        unit = KINDS[name].unit
+        self.note(
+            f"{name}: {_of(~is_plausible)} rows left out, their values are beyond {limit:g}"
+            f"{'' if unit == '1' else f' {unit}'}, which no sensor measures"
+        )
+        return times[is_plausible], values[is_plausible]
 
     def _forward_in_time(
         self, name: str, times: np.ndarray, values: np.ndarray

@@ -191,4 +191,8 @@ def numbers_of(
         column = parquet_column(path, file, name)
         with parquet_errors(path):
             result[name] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if len(sizes := {len(column) for column in result.values()}) > 1:
+        raise LogFormatError(
+            f"{path}: columns of {min(sizes)} and {max(sizes)} rows; it is damaged, write it again"
+        )
     return result
