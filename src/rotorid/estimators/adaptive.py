@@ -28,7 +28,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
-from rotorid.estimators.base import AbstractEstimator, Estimate, Health
+from rotorid.estimators.base import (
+    AbstractEstimator,
+    Estimate,
+    Health,
+    all_finite,
+    finite_measurements,
+    plausible_step,
+)
 from rotorid.estimators.gaussian import (
     RESET_DRIFT_TIME,
     directly_measured_states,
@@ -140,6 +147,7 @@ class Adaptive(AbstractEstimator):
         self, state: AdaptiveState, u: Float[Array, " inputs"], dt: Float[Array, ""]
     ) -> AdaptiveState:
         tuning, changes = self.tuning, self.changes
+        dt = plausible_step(dt)
         gap = dt > tuning.thresholds.max_gap
         reset = state.reset.states | gap
         since_branch = state.since_branch + dt
@@ -194,6 +202,7 @@ class Adaptive(AbstractEstimator):
 
     def update(self, state: AdaptiveState, sample: Samples) -> AdaptiveState:
         outputs, h, is_awaited = self.joint.system.outputs, state.hypotheses, state.blocks.is_awaited
+        sample = finite_measurements(outputs, sample)
         is_new = (state.elapsed < RECOVERY) | (state.consistency.recovery_time > 0)
         sample = eqx.tree_at(
             lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)
@@ -212,9 +221,10 @@ class Adaptive(AbstractEstimator):
         rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
         is_overdue = rejection_time > self.tuning.thresholds.patience
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, nis, dof, sample.dt)
-        is_invalid = ~(
-            jnp.all(jnp.isfinite(h.z)) & jnp.all(jnp.isfinite(h.P)) & jnp.all(jnp.isfinite(h.weight))
-        )
+        std = jnp.sqrt(selector @ jax.vmap(jnp.diag)(predicted.S))
+        innovation = selector @ predicted.innovation
+        is_invalid = ~all_finite((h.z, h.P, h.weight, std, innovation, nis, nis_ratio))
+        is_invalid |= jnp.any(jax.vmap(jnp.diag)(h.P) < 0.0)
         is_inconsistent = jnp.any(is_overdue)
         recovery = jnp.where(is_inconsistent, RECOVERY, state.consistency.recovery_time)
         health = health_of(
@@ -224,7 +234,6 @@ class Adaptive(AbstractEstimator):
             nis_ratio=nis_ratio,
             is_recovering=recovery > 0,
         )
-        std = jnp.sqrt(selector @ jax.vmap(jnp.diag)(predicted.S))
         return AdaptiveState(
             hypotheses=jax.tree.map(
                 lambda prior, updated: jnp.where(is_invalid, prior, updated), self._prior(), h
@@ -237,8 +246,9 @@ class Adaptive(AbstractEstimator):
             ),
             reset=PendingReset(self.joint.states_measured(is_overdue), is_inconsistent),
             consistency=Consistency(jnp.where(is_inconsistent | is_invalid, 1.0, nis_ratio), recovery),
-            innovation=Innovation(
-                selector @ predicted.innovation, jnp.where(sample.mask, std, 0.0), nis, dof
+            innovation=jax.tree.map(
+                lambda leaf: jnp.where(is_invalid, 0, leaf),
+                Innovation(innovation, jnp.where(sample.mask, std, 0.0), nis, dof),
             ),
             health=jnp.where(is_invalid, int(Health.DIVERGED), health),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,11 +16,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
+from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
 from rotorid.signals.samples import Samples
 
 State = Any
 """The pytree that an estimator carries from sample to sample, of fixed shapes; its content is internal."""
+
+
+LONGEST_STEP = 86_400.0
+"""Longest step of an estimator, s: a longer one is a damaged time."""
 
 
 class Health(enum.IntEnum):
@@ -72,6 +77,9 @@ class Estimate(eqx.Module):
     health: Int[Array, "*n"]
 
 
+EstimateT = TypeVar("EstimateT", bound=Estimate)
+
+
 class AbstractEstimator(eqx.Module):
     """Estimator over the System of its `joint`.
 
@@ -118,4 +126,31 @@ def step(estimator: AbstractEstimator, state: State, sample: Samples) -> tuple[S
     """One sample: predict over its dt, update with its measurements, estimate."""
     state = estimator.predict(state, sample.u, sample.dt)
     state = estimator.update(state, sample)
-    return state, estimator.estimate(state)
+    return state, honest(estimator.estimate(state))
+
+
+def honest(estimate: EstimateT) -> EstimateT:
+    """The estimate with the health DIVERGED where a number in it is not finite."""
+    numbers = [leaf for leaf in jax.tree.leaves(estimate) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    health = jnp.where(all_finite(numbers), estimate.health, int(Health.DIVERGED))
+    return eqx.tree_at(lambda e: e.health, estimate, health)
+
+
+def all_finite(tree: Any) -> Bool[Array, ""]:
+    """Whether all numbers of a pytree are finite."""
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+def finite_measurements(outputs: Space, sample: Samples) -> Samples:
+    """A sample whose blocks with a number that is not finite count as not measured."""
+    is_finite = jnp.isfinite(sample.y)
+    is_whole = [
+        jnp.full(block.dim, jnp.all(is_finite[outputs.stored[name]])) for name, block in outputs.blocks
+    ]
+    y = jnp.where(is_finite, sample.y, jnp.asarray(outputs.initial(), sample.y.dtype))
+    return eqx.tree_at(lambda s: (s.y, s.mask), sample, (y, sample.mask & jnp.concatenate(is_whole)))
+
+
+def plausible_step(dt: Float[Array, ""]) -> Float[Array, ""]:
+    """A step from 0 to `LONGEST_STEP`, s; 0 where it is not a number."""
+    return jnp.minimum(jnp.maximum(jnp.where(jnp.isnan(dt), 0.0, dt), 0.0), LONGEST_STEP)

@@ -24,7 +24,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from rotorid.estimators.base import AbstractEstimator, Estimate, Health
+from rotorid.estimators.base import (
+    AbstractEstimator,
+    Estimate,
+    Health,
+    all_finite,
+    finite_measurements,
+    plausible_step,
+)
 from rotorid.estimators.monitoring import (
     INFORMED,
     RECOVERY,
@@ -153,6 +160,7 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def predict(self, state: FilterState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> FilterState:
         tuning = self.tuning
+        dt = plausible_step(dt)
         gap = dt > tuning.thresholds.max_gap
         reset = state.reset.states | gap
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
@@ -190,6 +198,7 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def update(self, state: FilterState, sample: Samples) -> FilterState:
         outputs, tuning, is_awaited = self.joint.system.outputs, self.tuning, state.blocks.is_awaited
+        sample = finite_measurements(outputs, sample)
         is_new = (state.elapsed < RECOVERY) | (state.consistency.recovery_time > 0)
         sample = eqx.tree_at(
             lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)
@@ -207,9 +216,9 @@ class AbstractGaussianFilter(AbstractEstimator):
         is_inconsistent = jnp.any(is_overdue) | self._is_biased(bias, state.consistency)
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, step.nis, dof, sample.dt)
 
-        is_invalid = ~jnp.all(
-            jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((z, uncertainty))])
-        )
+        numbers = step.innovation, step.innovation_std, step.nis, bias, nis_ratio
+        is_invalid = ~all_finite((z, uncertainty, numbers))
+        is_invalid |= jnp.any(jnp.diagonal(self._covariance(uncertainty)) < 0.0)
         z = jnp.where(is_invalid, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
         prior = self._uncertainty_of(self._prior_std())
         uncertainty = jax.tree.map(lambda new, old: jnp.where(is_invalid, new, old), prior, uncertainty)
@@ -235,7 +244,10 @@ class AbstractGaussianFilter(AbstractEstimator):
             bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), bias),
             reset=PendingReset(self.joint.states_measured(is_overdue), is_inconsistent),
             consistency=Consistency(jnp.where(is_restarted, 1.0, nis_ratio), recovery),
-            innovation=Innovation(step.innovation, step.innovation_std, step.nis, dof),
+            innovation=jax.tree.map(
+                lambda leaf: jnp.where(is_invalid, 0, leaf),
+                Innovation(step.innovation, step.innovation_std, step.nis, dof),
+            ),
             health=jnp.where(is_invalid, int(Health.DIVERGED), health),
         )
 

@@ -22,7 +22,7 @@ import numpy as np
 from rotorid.codegen.emit import CProgram
 from rotorid.codegen.program import c_program, straight_operations
 from rotorid.errors import SettingError
-from rotorid.estimators.base import AbstractEstimator, Estimate, State
+from rotorid.estimators.base import AbstractEstimator, Estimate, State, honest
 from rotorid.estimators.compiled import MOST_OPERATIONS
 from rotorid.numerics.compact import compact
 from rotorid.numerics.flat import Layout
@@ -68,7 +68,7 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
         return estimator.update(state, sample)
 
     def estimate(sample: Samples, state: State) -> Estimate:
-        return estimator.estimate(state)
+        return honest(estimator.estimate(state))
 
     with jax.enable_x64(True), compact():
         init_program, state = jax.make_jaxpr(init, return_shape=True)(sample, jax.random.key(0))
