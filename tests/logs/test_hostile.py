@@ -311,14 +311,12 @@ def test_a_bomb_is_refused_with_its_limit(tmp_path: Path):
         read(tmp_path / "log.parquet")
 
 
+def broken_reader(file: LogFile):
+    raise KeyError("line\none")
+
+
 def test_what_a_reader_does_not_foresee_is_an_error_of_one_line(tmp_path: Path):
-    def broken(file: LogFile):
-        raise KeyError("line\none")
-
-    import tests.logs.test_hostile as here
-
-    here.broken = broken
-    entry = LogFormat("broken logs", ("broken",), lambda file: True, "tests.logs.test_hostile:broken")
+    entry = LogFormat("broken logs", ("broken",), lambda file: True, "tests.logs.test_hostile:broken_reader")
     with pytest.raises(LogError, match=r"broken logs.*KeyError") as caught:
         entry.read(LogFile(tmp_path / "log"))
     assert "\n" not in str(caught.value)

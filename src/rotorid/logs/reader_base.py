@@ -227,7 +227,7 @@ class Collector:
         limit = KINDS[name].limit
         if not len(times) or max(values.max(initial=0.0), -values.min(initial=0.0)) <= limit:
             return times, values
-        is_plausible = (np.abs(values) <= limit).all(axis=1)
+        is_plausible = np.all(np.abs(values) <= limit, axis=1)
         unit = KINDS[name].unit
         self.note(
             f"{name}: {_of(~is_plausible)} rows left out, their values are beyond {limit:g}"

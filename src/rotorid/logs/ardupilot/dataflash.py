@@ -59,8 +59,8 @@ class Messages:
 
     def __contains__(self, column: str) -> bool:
         """Whether there is a column of the kind that ArduPilot gives it: text in `Name` and `Message`, else numbers."""
-        fields = self.records.dtype.fields or {}
-        return column in fields and fields[column][0].kind in ("S" if column in _TEXTS else "iuf")
+        dtype = self.records.dtype
+        return column in (dtype.names or ()) and dtype[column].kind in ("S" if column in _TEXTS else "iuf")
 
     def values(self, *names: str) -> np.ndarray:
         """Columns side by side, as float64 in their units: one row a message."""

@@ -222,6 +222,7 @@ class _Walk:
                 return None
             kind, count, field = match.groups()
             scalar: str | np.dtype | None = _SCALARS.get(kind)
+            size = 0
             if scalar is not None:
                 size = int(scalar[-1]) if scalar != "?" else 1
             elif (inner := self._layout(kind, (*outer, name))) is not None:
