@@ -68,7 +68,8 @@ class ScriptedVehicle(Link):
         system: MAVLink system id.
         parameters: besides those of the outputs.
 
-    now: virtual clock, s. requests: message names that were requested, with their times.
+    now: virtual clock, s. requests: message names that were requested, with their times. parameters: values now.
+    writes: times and values of PARAM_SET.
     """
 
     datagrams = True
@@ -88,11 +89,12 @@ class ScriptedVehicle(Link):
         parameters: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__("scripted")
-        self._parameters, self._system = dict(parameters or {}), system
+        self.parameters, self._system = dict(parameters or {}), system
         self.autopilot, self.flights, self.until, self.origin = autopilot, flights, until, origin
         self.outages, self._limits, self._loss = outages, limits, loss
         self.now = 0.0
         self.requests: list[tuple[float, str]] = []
+        self.writes: list[tuple[float, float]] = []
         self._rng, self._noise = random.Random(system), np.random.default_rng(system)
         self._sender, self._parser = Sender(system), common.MAVLink(None)
         self._boot = -20.0
@@ -137,10 +139,19 @@ class ScriptedVehicle(Link):
             kind = message.get_type()
             if getattr(message, "target_system", self._system) != self._system:
                 continue
-            if kind == "COMMAND_LONG" and self._rng.random() >= self._loss:
+            if kind == "COMMAND_LONG" and message.command == 512:
+                self.push(
+                    self.now + 0.02,
+                    self._sender("AUTOPILOT_VERSION", *[0] * 5, *[[0] * 8] * 3, 0, 0, 0xABC, [0] * 18),
+                )
+            elif kind == "COMMAND_LONG" and self._rng.random() >= self._loss:
                 name = common.mavlink_map[int(message.param1)].msgname
                 self.requests.append((self.now, name))
                 self._set_rate(name, 1e6 / message.param2)
+            elif kind == "PARAM_SET" and message.param_id in self.parameters:
+                self.writes.append((self.now, message.param_value))
+                self.parameters[message.param_id] = message.param_value
+                self._answer(message.param_id)
             elif kind == "PARAM_REQUEST_READ" and self._rng.random() >= self._loss:
                 self._answer(message.param_id)
 
@@ -184,7 +195,7 @@ class ScriptedVehicle(Link):
         if self.autopilot == ARDUPILOT:
             values = {f"SERVO{k}_FUNCTION": 32.0 + k for k in range(1, 5)}
             values |= {"MOT_PWM_MIN": 1000.0, "MOT_PWM_MAX": 2000.0}
-        values |= self._parameters
+        values |= self.parameters
         if name in values:
             self.push(self.now + 0.02, self.parameter(name, values[name]))
 

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +11,7 @@ import pytest
 
 from rotorid.live.recording.recording import Recording
 from rotorid.results.text import plus_minus
+from tests.live.child_process import PATIENCE, Command
 from tests.live.scripted_vehicle import ARDUPILOT, PX4, Flight, ScriptedVehicle
 from tests.live.udp_vehicle import UdpVehicle
 
@@ -27,51 +23,10 @@ RESTART = (
     1.5,
 )  # s; then ArduPilot sends heartbeats only, until it is asked, by a clock that is slower by SPEED
 END = 29.6  # s
-_PATIENCE = 300.0  # s of a busy computer
 
 
-class Command:
-    """`rotorid live` in a child process. path: of its recording. lines: of its standard output so far."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.lines = path, list[str]()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
-        link = f"udpin:127.0.0.1:{self.port}"
-        options = ["-a", "px4-sih-quad", "--no-wrench", "--rate", str(RATE), "--record", str(path)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "rotorid", "live", link, *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as output:
-            for line in output:
-                self.lines.append(line)
-
-    @property
-    def text(self) -> str:
-        """The output, with single spaces."""
-        return re.sub(r"\s+", " ", " ".join(self.lines))
-
-    def interrupt(self) -> int:
-        """Ctrl-C. Returns the exit status."""
-        self.process.send_signal(signal.SIGINT)
-        status = self.process.wait(_PATIENCE)
-        self._reader.join()
-        return status
-
-    def kill(self) -> None:
-        """End a child that a failed test left."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
+def start(path: Path) -> Command:
+    return Command(path, "--no-wrench", "--rate", str(RATE))
 
 
 def vehicle(autopilot: int) -> ScriptedVehicle:
@@ -80,10 +35,10 @@ def vehicle(autopilot: int) -> ScriptedVehicle:
 
 def play(commands: list[Command], links: list[UdpVehicle]) -> None:
     """Fly all scripts to their end, from when the estimators of each command are ready."""
-    waits, deadline = set(range(len(links))), time.monotonic() + _PATIENCE
+    waits, deadline = set(range(len(links))), time.monotonic() + PATIENCE
     while not all(link.has_ended for link in links):
         for k, link in enumerate(links):
-            if k in waits and "compiled and ready" in commands[k].text:
+            if k in waits and commands[k].is_ready:
                 waits.remove(k)
                 link.start()
             link.step()
@@ -97,7 +52,7 @@ def play(commands: list[Command], links: list[UdpVehicle]) -> None:
 def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Command, UdpVehicle]]:
     """A day of each autopilot, at the same time."""
     folder = tmp_path_factory.mktemp("days")
-    commands = [Command(folder / "px4.mcap"), Command(folder / "ardupilot.mcap")]
+    commands = [start(folder / "px4.mcap"), start(folder / "ardupilot.mcap")]
     with ExitStack() as stack:
         for command in commands:
             stack.callback(command.kill)

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import binascii
 import itertools
 import math
 import random
-import struct
 from pathlib import Path
 
 import pytest
 
 from rotorid.live.link.clock import ClockState
-from rotorid.live.link.message_sender import _REVERSED
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.text import clock_text, event_text
-from rotorid.logs.mavlink.messages import MESSAGES, Message
+from rotorid.logs.mavlink.messages import MESSAGES
 from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
+from tests.live.hostile import hostile
 from tests.live.parameter.simulated_autopilot import World, check_writes, world
-
-_INTEGERS = (0, 1, 255, 65535, 2**31, 2**32 - 1, 2**63, 2**64 - 1, 10**14, 1_700_000_000_000_000)
-_FLOATS = (0.0, -1.0, math.nan, math.inf, -math.inf, 3.4e38, -3.4e38, 1e-45, 0.49)
-_NAMES = (b"MPC_THR_HOVER", b"THR_MDL_FAC", b"PWM_MAIN_FUNC1", b"\xff" * 16, b"")
-
-
-def hostile(rng: random.Random, message: Message, sequence: int) -> bytes:
-    """A valid frame of system 1 with extreme content."""
-    raw = b""
-    for name in message.dtype.names or ():
-        field = message.dtype[name]
-        for _ in range(math.prod(field.shape)):
-            if field.base.kind == "f":
-                raw += struct.pack("<f", rng.choice(_FLOATS))
-            elif field.base.kind == "S":
-                raw += rng.choice(_NAMES).ljust(16, b"\0")
-            else:
-                size = field.base.itemsize
-                raw += (rng.choice(_INTEGERS) % (1 << (8 * size))).to_bytes(size, "little")
-    raw = raw[: rng.choice((255, len(raw), rng.randrange(1, len(raw))))].rstrip(b"\0") or b"\0"
-    head = struct.pack("<BBBBBB", len(raw), 0, 0, sequence % 256, 1, 1) + message.number.to_bytes(3, "little")
-    crc = binascii.crc_hqx((head + raw + bytes([message.crc_extra])).translate(_REVERSED), 0xFFFF)
-    return b"\xfd" + head + raw + bytes((_REVERSED[crc >> 8], _REVERSED[crc & 0xFF]))
 
 
 @pytest.fixture
