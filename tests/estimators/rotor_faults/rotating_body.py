@@ -1,14 +1,17 @@
 """A quadrotor that only rotates, in plain NumPy: cascaded attitude control, motor lag, wind moments and manoeuvres.
 
-It shares no code with the simulators of the package.
+It shares no code with the simulators of the package; `rotating_airframe` describes it to the package.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+
+from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
 
 STEP = 0.01  # s
 LAG = 0.04  # s
@@ -82,3 +85,17 @@ def rotate(
         angle = angle + STEP * w
         rates[k] = middle + gyro[k]
     return Recording(STEP * np.arange(1, n + 1), rates, commands)
+
+
+def rotating_airframe(scale: float = 1.0) -> Airframe:
+    """The airframe of the vehicle. scale: of its inertia over the true one."""
+    quantities = {
+        "mass": Quantity((MASS,), "kg"),
+        "inertia": Quantity(tuple(scale * INERTIA), "kg m^2"),
+        "torque_ratio": Quantity((RATIO,), "m"),
+    }
+    rotors = tuple(
+        Rotor((ARM * x, ARM * y, 0.0), "ccw" if turn < 0 else "cw")
+        for (x, y), turn in zip(PLACES, TURNS, strict=True)
+    )
+    return dataclasses.replace(load_airframe("quadrotor-x"), quantities=quantities, rotors=rotors)

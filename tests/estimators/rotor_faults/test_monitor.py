@@ -8,18 +8,15 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
-from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
+from rotorid.models.airframe.airframe import Airframe
 from tests.estimators.rotor_faults.rotating_body import (
     ARM,
-    INERTIA,
     LAG,
     MASS,
-    PLACES,
-    RATIO,
     STEP,
-    TURNS,
     Recording,
     rotate,
+    rotating_airframe,
 )
 
 AT = 7.0
@@ -27,16 +24,7 @@ AT = 7.0
 
 @pytest.fixture(scope="module")
 def airframe() -> Airframe:
-    quantities = {
-        "mass": Quantity((MASS,), "kg"),
-        "inertia": Quantity(tuple(1.3 * INERTIA), "kg m^2"),
-        "torque_ratio": Quantity((RATIO,), "m"),
-    }
-    rotors = tuple(
-        Rotor((ARM * x, ARM * y, 0.0), "ccw" if turn < 0 else "cw")
-        for (x, y), turn in zip(PLACES, TURNS, strict=True)
-    )
-    return dataclasses.replace(load_airframe("quadrotor-x"), quantities=quantities, rotors=rotors)
+    return rotating_airframe(1.3)
 
 
 def monitored(recording: Recording, airframe: Airframe) -> RotorFaultMonitor:

@@ -33,6 +33,9 @@ LEARNING: Final = 3.0
 MEMORY: Final = 4.0
 """Age of the oldest onset that is considered, s."""
 
+LONG_MEMORY: Final = 10.0
+"""Age up to which one onset is kept that explains much, but not yet a torque about each axis, s."""
+
 LEAST_LOSS: Final = 0.08
 """Smallest share of its thrust that is reported."""
 
@@ -50,6 +53,9 @@ _OTHER: Final = 0.7  # of the evidence, that another rotor may have
 _NO_TORQUE: Final = 0.2  # of the largest torque about an axis, below which a rotor has none
 _LARGE: Final = 0.5  # share from which on a loss is large
 _LONG, _SHORT = 0.9, 0.15  # s, that a small loss and a stopped motor last
+_SHADOW: Final = (
+    2.0  # s after an onset that was given up, in which later ones explain a part of the same change
+)
 _REFINED: Final = 3.0  # s after the detection
 _MODEL_STD: Final = 0.05  # of the share: lag, thrust curve between the two commands
 _LEAST_STD: Final = 0.01
@@ -104,7 +110,7 @@ class RotorFaultDetector:
         self.suspected: tuple[int, float] | None = None
         self._since, self._learning = 0.0, max(LEARNING, _LEARNING_ROWS * step)
         self._rows = 0
-        self._confirmed = (-1, 0)
+        self._confirmed, self._usable_from = (-1, 0), -math.inf
         self._open: tuple[int, int] | None = None  # onset slot and rotor of the fault that is refined
 
     def forget(self) -> None:
@@ -180,7 +186,8 @@ class RotorFaultDetector:
         if shown.any():
             k = np.unravel_index(np.argmax(np.where(shown, evidence, 0.0)), evidence.shape)
             self.suspected = int(k[1]), min(float(share[k]), 1.0)
-        usable = shown & (age >= needed)
+        self._keep(np.where(is_same & (evidence > _EVIDENCE) & (share > LEAST_LOSS), evidence, 0.0), t)
+        usable = shown & (age >= needed) & (self._bank.onsets[:, None] >= self._usable_from)
         S, D = self._bank.statistics(1)
         gradual = np.where(used, D, 0.0).sum(axis=2) ** 2 / np.maximum(
             np.where(used, S, 0.0).sum(axis=2), 1e-300
@@ -193,6 +200,15 @@ class RotorFaultDetector:
         if others.size and others.max() > _OTHER * evidence[slot, rotor]:
             return None
         return int(slot), int(rotor)
+
+    def _keep(self, evidence: Float[np.ndarray, "onsets rotors"], t: float) -> None:
+        """Keep the onset with the most evidence, up to `LONG_MEMORY`."""
+        bank = self._bank
+        if bank.kept >= 0 and t - bank.onsets[bank.kept] > LONG_MEMORY:
+            self._usable_from = float(bank.onsets[bank.kept]) + _SHADOW
+        is_young = t - bank.onsets <= LONG_MEMORY
+        best = np.where(is_young, evidence.max(axis=1), 0.0)
+        bank.kept = int(np.argmax(best)) if best.max() > 0.0 else -1
 
     def _share(self, slot: int, rotor: int) -> tuple[float, float]:
         S, D = self._bank.statistics()

@@ -63,7 +63,7 @@ class FilterBank:
         thrust: of one rotor in hover, N.
         rows: number of onsets that are kept.
 
-    t: of the last row. onsets: time of each onset, s; NaN for none.
+    onsets: time of each onset, s; NaN for none. kept: an onset that is not replaced by a later one; -1 for none.
     """
 
     def __init__(self, g: Float[np.ndarray, "3 rotors"], thrust: float, rows: int) -> None:
@@ -96,7 +96,7 @@ class FilterBank:
         self.E, self.lagged_E = np.zeros((n, 3, q)), np.zeros((n, 3, q))
         self.lagged_S, self.lagged_D = np.zeros((2, n, r, 3, q)), np.zeros((2, n, r, 3, q))
         self.onsets = np.full(n, np.nan)
-        self._next = 0
+        self._next, self.kept = 0, -1
         self.xi = np.zeros((2, n, r, 3, q, 3))
         self.S = np.zeros((2, n, r, 3, q))
         self.D = np.zeros((2, n, r, 3, q))
@@ -120,7 +120,8 @@ class FilterBank:
         """Use one row. dt: since the row before, s. is_onset: whether a loss may begin with it. loss: slot, rotor and share of
         one that is taken as true, whose effect is no noise."""
         if is_onset:
-            k, self._next = self._next, (self._next + 1) % self.rows
+            k = self._next if self._next != self.kept else (self._next + 1) % self.rows
+            self._next = (k + 1) % self.rows
             self.onsets[k] = t
             self.correlation_before[k], self.power_before[k] = self.correlation, self.power
             self.R_before[k] = self.R

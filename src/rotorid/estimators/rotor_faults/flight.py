@@ -72,15 +72,22 @@ class FlightFaults:
 
     def relative_std(self, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Relative standard deviation of the collective thrust by that of the losses, at times t, s."""
-        variance = np.zeros(len(t))
-        if self.faults and self.thrusts is not None:
-            T = np.maximum(interpolate_linear(t, self.thrusts.times, self.thrusts.values), 0.0)
-            shares = T / np.maximum(T.sum(axis=1, keepdims=True), 1e-9)
-            for fault in self.faults:
+        if not self.faults or self.thrusts is None:
+            return np.zeros(len(t))
+        total = interpolate_linear(np.asarray(t, float), self.thrusts.times, self.thrusts.values).sum(axis=1)
+        return np.linalg.norm(self.thrust_std(t), axis=1) / np.maximum(total, 1e-9)
+
+    def thrust_std(self, t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n faults"]:
+        """Standard deviation of the thrust of the rotor of each fault by that of the loss, at times t (s), N."""
+        std = np.zeros((len(t), len(self.faults)))
+        if self.thrusts is not None:
+            T = np.maximum(
+                interpolate_linear(np.asarray(t, float), self.thrusts.times, self.thrusts.values), 0.0
+            )
+            for k, fault in enumerate(self.faults):
                 near = np.abs(t - fault.onset) < _ONSET_STD
-                std = np.where(near, fault.share, (t >= fault.onset) * fault.std)
-                variance += (shares[:, fault.rotor] * std) ** 2
-        return np.sqrt(variance)
+                std[:, k] = T[:, fault.rotor] * np.where(near, fault.share, (t >= fault.onset) * fault.std)
+        return std
 
     def corrected(self, flight: Flight, airframe: Airframe) -> Flight:
         """A flight whose rotor signals give the thrust that is left.
