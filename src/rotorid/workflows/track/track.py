@@ -187,20 +187,26 @@ class PreparedFlight:
         return (turned, *self.faults.findings)
 
 
-def prepare_samples(flight: Flight, system: System, *, whole: bool = False) -> Samples:
+def prepare_samples(
+    flight: Flight, system: System, *, whole: bool = False, end: float | None = None
+) -> Samples:
     """Sample a flight on one grid for a System.
 
     Args:
         flight: with the signals of the System's inputs and outputs.
         system: its inputs and outputs are sampled.
         whole: all of the flight; else its parts in the air.
+        end: time up to which the flight is used, s; None: to its end.
     Returns:
         Samples, n rows.
     Raises:
         SignalError: an input is missing, or no output is measured.
         ExcitationError: no part in the air with known inputs.
     """
-    return sample(flight, system.inputs, system.outputs, spans=_spans(flight, whole=whole))
+    spans = _spans(flight, whole=whole)
+    if end is not None:
+        spans = [(start, min(last, end)) for start, last in spans if start < end]
+    return sample(flight, system.inputs, system.outputs, spans=spans)
 
 
 def _spans(flight: Flight, *, whole: bool) -> Intervals:

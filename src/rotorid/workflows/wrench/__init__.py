@@ -3,6 +3,7 @@
 command.py                the command line
 observe.py                the wrench over time, with its covariance
 parameter_uncertainty.py  its uncertainty due to the parameters
+rotor_faults.py           rotors that lose thrust, whose loss is no wrench
 covariance_scale.py       the scale of its covariance, from its scatter
 detection.py              the cumulative-sum test
 contacts.py               time, force and direction of contacts

@@ -148,11 +148,13 @@ def wrench_and_write(
     from rotorid.workflows.wrench.observe import wrench as observe
     from rotorid.workflows.wrench.page import wrench_page
     from rotorid.workflows.wrench.parameter_uncertainty import parameter_stds
+    from rotorid.workflows.wrench.rotor_faults import without_lost_thrust
     from rotorid.workflows.wrench.summary import WrenchSettings, summarise_wrench
 
     airframe = airframe if model is None else model.airframe
     with status("Preparing the flight"):
-        flight = with_rotors(flight, airframe)
+        command_rate = flight["rotor_command"].rate if "rotor_command" in flight else None
+        flight, faults = without_lost_thrust(with_rotors(flight, airframe), airframe, command_rate)
         system = wrench_system(flight, airframe)
         message = ""
         if model is not None:
@@ -160,7 +162,7 @@ def wrench_and_write(
     settings = WrenchSettings("wrench", observer, gain, airframe.name, system.rotor_input, message)
     with status(f"Observing the wrench: {estimator_label(observer)}"):
         stds = parameter_stds(airframe, system)
-        track = observe(flight, system, observer, gain=gain, stds=stds, model=model)
+        track = observe(flight, system, observer, gain=gain, stds=stds, model=model, faults=faults)
     with status("Writing the report"):
         contacts = find_contacts(track)
         summary = summarise_wrench(track, contacts, flight, settings, inputs)

@@ -21,6 +21,7 @@ from rotorid.errors import SignalError
 from rotorid.estimators.base import Estimate
 from rotorid.estimators.ekf import EKF
 from rotorid.estimators.registry import check_observer, observer_builder
+from rotorid.estimators.rotor_faults.flight import FlightFaults
 from rotorid.estimators.run import run
 from rotorid.estimators.wrench.observers import GAIN, AccelerationObserver, MomentumObserver
 from rotorid.identification.rotor_geometry.conflict import flight_conflict
@@ -45,6 +46,7 @@ from rotorid.workflows.wrench.parameter_uncertainty import (
     ParameterErrors,
     parameter_errors,
 )
+from rotorid.workflows.wrench.rotor_faults import with_fault_errors, with_fault_health
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -68,7 +70,7 @@ class WrenchTrack(AbstractDisplay):
     track: the wrench as quantities force_x|y|z (world, N) and torque_x|y|z (body, N m), whose std includes noise and
     parameters. covariance: of the wrench due to noise, `scale` (of force and torque) times that of the assumed noise.
     parameter_errors: due to the parameters. usable_rows: a mask. attitude: unit quaternion (w x y z, body to world). gain: of
-    the observer, 1/s. system: the model without the wrench.
+    the observer, 1/s. system: the model without the wrench. faults: rotors that lost thrust.
     """
 
     track: Track
@@ -79,6 +81,7 @@ class WrenchTrack(AbstractDisplay):
     attitude: Float[np.ndarray, "n 4"]
     gain: float
     system: RigidMultirotor
+    faults: FlightFaults = dataclasses.field(default_factory=FlightFaults)
 
     @property
     def t(self) -> Float[np.ndarray, " n"]:
@@ -185,6 +188,7 @@ def wrench(
     gain: float = GAIN,
     stds: Mapping[str, tuple[float, ...]] | None = None,
     model: LearnedModel | None = None,
+    faults: FlightFaults | None = None,
 ) -> WrenchTrack:
     """Estimate the external wrench on the vehicle over its flight.
 
@@ -195,6 +199,7 @@ def wrench(
         gain: of the observers, 1/s; not used by the Kalman filter.
         stds: standard deviations of the System's fixed parameters, of `parameter_stds`.
         model: the learned model of the System (see `with_residual_model`), whose parameters' errors are correlated.
+        faults: rotors that lost thrust, of `without_lost_thrust`; the flight ends where a motor stops.
     Returns:
         Force (world axes, N) and torque (body axes, N m) with their covariance.
     Raises:
@@ -203,7 +208,8 @@ def wrench(
     Source: seed 001, section II-C.
     """
     check_observer(observer)
-    flight, samples = prepare_wrench(flight, system)
+    faults = faults or FlightFaults()
+    flight, samples = prepare_wrench(flight, system, faults)
     _check_measured(flight, observer)
     noise = measured_noise(samples, system.outputs)
     observer_: Observer = observer_builder(observer, gain)(system, measurement_noise=noise)
@@ -223,19 +229,24 @@ def wrench(
     if model is not None and model.quantities:
         parameter_errors_ = parameter_errors_.correlated(model.quantities, model.correlation)
     t = np.asarray(samples.t)
+    attitude = np.asarray(estimates.state)[:, system.states.stored["attitude"]]
+    parameter_errors_ = with_fault_errors(parameter_errors_, faults, system, t, attitude)
     rows = usable_rows(t, np.asarray(estimates.value), np.asarray(estimates.health), gain)
     scale = _scale(estimates, t, parameter_errors_, system, observer, rows)
     factors = np.repeat(np.sqrt(scale), 3)
     covariance = np.asarray(estimates.covariance) * np.outer(factors, factors)
     return WrenchTrack(
-        _track(estimates, covariance, t, observer_, observer, parameter_errors_, flight),
+        with_fault_health(
+            _track(estimates, covariance, t, observer_, observer, parameter_errors_, flight), faults
+        ),
         covariance,
         scale,
         parameter_errors_,
         rows,
-        np.asarray(estimates.state)[:, system.states.stored["attitude"]],
+        attitude,
         gain,
         system,
+        faults,
     )
 
 
@@ -272,10 +283,13 @@ def _scale(
     return scales[0], scales[1]
 
 
-def prepare_wrench(flight: Flight, system: RigidMultirotor) -> tuple[Flight, Samples]:
-    """The flight with reconstructed rotor commands, and its Samples; a simulated flight is used whole."""
-    flight = with_reconstructed_commands(flight)
-    return flight, prepare_samples(flight, system, whole=flight.format == "simulation")
+def prepare_wrench(
+    flight: Flight, system: RigidMultirotor, faults: FlightFaults | None = None
+) -> tuple[Flight, Samples]:
+    """The flight with reconstructed rotor commands, and its Samples up to a motor that stops; a simulated flight is used
+    whole."""
+    flight, stop = with_reconstructed_commands(flight), None if faults is None else faults.stop
+    return flight, prepare_samples(flight, system, whole=flight.format == "simulation", end=stop)
 
 
 def _check_measured(flight: Flight, observer: ObserverName) -> None:

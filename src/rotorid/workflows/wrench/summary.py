@@ -173,8 +173,15 @@ def wrench_verdict(found: WrenchTrack, contacts: Contacts) -> Verdict:
         failed = Finding("observation_failed", Severity.ERROR)
         return to_verdict("bad", [failed, Finding("check_inputs", Severity.ERROR)], to_text)
     doubts, offsets = _doubts(found), _offset_findings(contacts)
-    tone = "bad" if _troubled_share(track) > 0.5 else "caution" if doubts or offsets else "good"
-    return to_verdict(tone, [_contact_finding(contacts), *offsets, *doubts, *_wide_band(found)], to_text)
+    tone = (
+        "bad"
+        if _troubled_share(track) > 0.5
+        else "caution"
+        if doubts or offsets or found.faults.faults
+        else "good"
+    )
+    findings = [*found.faults.findings, _contact_finding(contacts), *offsets, *doubts, *_wide_band(found)]
+    return to_verdict(tone, findings, to_text)
 
 
 def _contact_finding(contacts: Contacts) -> Finding:

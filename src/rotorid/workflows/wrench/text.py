@@ -55,6 +55,7 @@ CAUSES: Final[Mapping[str, str]] = {
     "attitude": "errors of the measured attitude",
     "rotors": "differences between the rotors and errors of their axes",
     "accelerometer_bias": "the bias of the accelerometer",
+    "rotor_fault": "a rotor that lost thrust",
     "forward_flight": "the torque of the rotors in forward flight, which is not modelled",
 }
 """Causes of uncertainty that are not parameters of the airframe."""
@@ -135,6 +136,24 @@ def _wide_band(v: Values) -> str:
     return f"The 95 % band of the {label(v['component'])} is wide: ±{v['half_width']:.2g} N, mainly due to {cause}."
 
 
+def _share(v: Values) -> str:
+    return plus_minus(100.0 * v["share"], 100.0 * v["std"], "%")
+
+
+def _rotor_lost_thrust(v: Values) -> str:
+    return (
+        f"Rotor {v['rotor']} lost {_share(v)} of its thrust at {v['time']:.1f} s: check its propeller, motor and ESC. What it "
+        "lost is not counted as an external wrench; the band includes the uncertainty of the loss."
+    )
+
+
+def _motor_stopped(v: Values) -> str:
+    return (
+        f"The motor of rotor {v['rotor']} stopped at {v['time']:.1f} s (it lost {_share(v)} of its thrust). The wrench is not "
+        "estimated after that."
+    )
+
+
 _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "observation_failed": _observation_failed,
     "check_inputs": _check_inputs,
@@ -146,4 +165,6 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "out_of_range": _out_of_range,
     "large_scatter": _large_scatter,
     "wide_band": _wide_band,
+    "rotor_lost_thrust": _rotor_lost_thrust,
+    "motor_stopped": _motor_stopped,
 }
