@@ -4,3 +4,4 @@ from .observe import WrenchTrack as WrenchTrack
 from .observe import with_rotors as with_rotors
 from .observe import wrench_system as wrench_system
 from .parameter_uncertainty import parameter_stds as parameter_stds
+from .rotor_faults import without_lost_thrust as without_lost_thrust
