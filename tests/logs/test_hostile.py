@@ -5,6 +5,7 @@ The crafted ones are re-made by code; each took over 45 s or gigabytes, or gave 
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
 import random
@@ -21,16 +22,17 @@ from rotorid.errors import LogError, LogFormatError, RotoridError
 from rotorid.logs.mavlink.messages import BY_NUMBER
 from rotorid.logs.read import read
 from rotorid.logs.reader_base import LogFile, LogFormat
+from rotorid.logs.ros.unpacking import limit_unpacking
 from tests.fuzz.mutations import mutated, seal_tlog
 from tests.fuzz.seeds import seeds
 from tests.fuzz.trial import read_within_limits
-from tests.logs.blackbox.make_blackbox import END, HEADERS, blackbox_hover
+from tests.logs.blackbox.make_blackbox import END, HEADERS, session, table
 from tests.logs.make import ardupilot_hover, dataflash, px4_hover, ulog_message, usd
 from tests.logs.mavlink.make_mavlink import tlog_hover
 
 SECONDS = 5.0
 SEEDS = seeds()
-MUTATIONS = 25
+MUTATIONS = 20
 """Of each format; `make fuzz` does as many as an hour allows."""
 
 
@@ -39,13 +41,12 @@ def ulog_head(start: int = 0) -> bytes:
 
 
 def nested_ulog() -> bytes:
-    """Formats of which each has twenty fields of the next."""
-    names = ["vehicle_attitude", "a1", "a2", "a3", "a4", "a5"]
+    """Formats of which each has sixteen fields of the next: 16^5 numbers in a record, which are asked for sixty times."""
+    names = ["vehicle_attitude", "a1", "a2", "a3", "a4"]
     out = ulog_head()
     for name, inner in zip(names, [*names[1:], "uint8_t"], strict=True):
-        head = "uint64_t timestamp;" if name == names[0] else ""
-        out += ulog_message("F", f"{name}:{head}{''.join(f'{inner} f{i};' for i in range(20))}".encode())
-    return out + b"".join(ulog_message("A", struct.pack("<BH", 0, i) + names[0].encode()) for i in range(20))
+        out += ulog_message("F", f"{name}:{''.join(f'{inner} f{i};' for i in range(16))}".encode())
+    return out + b"".join(ulog_message("A", struct.pack("<BH", 0, i) + names[0].encode()) for i in range(60))
 
 
 def large_nested_ulog() -> bytes:
@@ -147,7 +148,7 @@ def ros_mcap_bomb() -> bytes:
         struct.pack("<H", 1) + mcap_text("sensor_msgs/msg/Imu") + mcap_text("ros2msg") + struct.pack("<I", 0)
     )
     channel = struct.pack("<HH", 1, 1) + mcap_text("/imu") + mcap_text("cdr") + struct.pack("<I", 0)
-    return mcap(header + mcap_record(3, schema) + mcap_record(4, channel) + mcap_chunk(bytes(1_000_000_000)))
+    return mcap(header + mcap_record(3, schema) + mcap_record(4, channel) + mcap_chunk(bytes(100_000_000)))
 
 
 def late_tlog(arrival: int) -> bytes:
@@ -215,9 +216,7 @@ def blackbox_with(headers: dict[str, str], frames: bytes) -> bytes:
 
 
 def long_interval_blackbox() -> bytes:
-    return blackbox_with({"I interval": "1000000000000", "P interval": "1/1000000"}, b"I\0") + blackbox_hover(
-        40
-    )
+    return session(table(40), {"I interval": "1000000000000", "P interval": "1/1000000"})
 
 
 def growing_blackbox() -> bytes:
@@ -309,6 +308,26 @@ def test_a_bomb_is_refused_with_its_limit(tmp_path: Path):
     (tmp_path / "log.parquet").write_bytes(constant_parquet())
     with pytest.raises(LogFormatError, match="12000000 rows of 2 columns"):
         read(tmp_path / "log.parquet")
+
+
+def test_a_chunk_of_a_bag_unpacks_to_what_it_states_or_to_a_limit():
+    reader, storage_mcap = (
+        pytest.importorskip("rosbags.rosbag1.reader"),
+        pytest.importorskip("rosbags.rosbag2.storage_mcap"),
+    )
+    limit_unpacking()
+    content = bytes(range(256)) * 100
+    for codec in ("zstd", "lz4"):
+        packed = pa.compress(content, codec=codec, asbytes=True)
+        assert storage_mcap.DECOMPRESSORS[codec](packed, len(content)) == content
+        bomb = pa.compress(bytes(100_000_000), codec=codec, asbytes=True)
+        for size in (100_000_000, 1000):
+            with pytest.raises((ValueError, OSError)):
+                storage_mcap.DECOMPRESSORS[codec](bomb, size)
+    assert reader.decompressors["bz2"](bz2.compress(content)) == content
+    assert reader.decompressors["lz4"](pa.compress(content, codec="lz4", asbytes=True)) == content
+    with pytest.raises(ValueError, match="unpacks to more than 64000000"):
+        reader.decompressors["lz4"](pa.compress(bytes(100_000_000), codec="lz4", asbytes=True))
 
 
 def broken_reader(file: LogFile):
