@@ -10,6 +10,7 @@ ros/            ROS 1 and ROS 2 bags
 tables/         Tables of numbers: flight tables, and CSV with a mapping
 archives.py     Compressed logs: the one log in a .gz, .xz or .zip file
 display.py      A flight as overview, plotly figure and Arrow table
+fault_times.py  Times in which the autopilot's estimator reported faults
 flight.py       Signals and flights
 frames.py       Conversion from the frames of autopilots to rotorid's
 options.py      Settings of a mapping for logs other than tables

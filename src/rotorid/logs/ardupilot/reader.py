@@ -14,13 +14,14 @@ import numpy as np
 from rotorid.errors import LogFormatError
 from rotorid.geometry.rotation_rows import from_euler
 from rotorid.logs.ardupilot.dataflash import DataflashContents, Messages, read_dataflash
+from rotorid.logs.ardupilot.estimator_faults import add_estimator_faults
 from rotorid.logs.ardupilot.rotors import add_rotors
 from rotorid.logs.flight import Flight
 from rotorid.logs.frames import attitude_to_enu_flu, frd_to_flu, ned_to_enu
 from rotorid.logs.reader_base import Collector, LogFile
 
 NAMES: Final = frozenset(
-    "ATT BAT CTUN CURR ESC EV GPS IMU MSG NKF1 PARM RATE RCOU XKF1 XKF4 XKQ".split(),  # noqa: SIM905
+    "ATT BAT CTUN CURR ESC EV GPS IMU MSG NKF1 NKF4 PARM RATE RCOU XKF1 XKF4 XKQ".split(),  # noqa: SIM905
 )
 
 _LAND_COMPLETE, _NOT_LANDED, _DISARMED = 18, 28, 11  # of EV.Id
@@ -53,6 +54,7 @@ def read_ardupilot(file: LogFile) -> Flight:
     _add_collective(collector, messages)
     _add_battery(collector, messages)
     _add_airborne(collector, messages)
+    add_estimator_faults(collector, messages)
     return collector.flight(
         vehicle=_vehicle(messages.get("MSG")),
         parameters=parameters,

@@ -61,6 +61,14 @@ _LAYOUTS: Final = {
         148, 178, "capabilities:u8 uid:u8 flight_sw_version:u4 middleware_sw_version:u4 os_sw_version:u4 board_version:u4 "
         "vendor_id:u2 product_id:u2 custom_versions:24u1 uid2:18u1",
     ),
+    "EKF_STATUS_REPORT": (
+        193, 71, "velocity_variance:f4 pos_horiz_variance:f4 pos_vert_variance:f4 compass_variance:f4 "
+        "terrain_alt_variance:f4 flags:u2 airspeed_variance:f4",
+    ),
+    "ESTIMATOR_STATUS": (
+        230, 163, "time_usec:u8 vel_ratio:f4 pos_horiz_ratio:f4 pos_vert_ratio:f4 mag_ratio:f4 hagl_ratio:f4 tas_ratio:f4 "
+        "pos_horiz_accuracy:f4 pos_vert_accuracy:f4 flags:u2",
+    ),
     "EXTENDED_SYS_STATE": (245, 130, "vtol_state:u1 landed_state:u1"),
     "ESC_INFO": (
         290, 251, "time_usec:u8 error_count:4u4 counter:u2 failure_flags:4u2 temperature:4i2 index:u1 count:u1 "

@@ -17,8 +17,10 @@ import numpy as np
 from jaxtyping import Int64
 
 from rotorid.errors import LogFormatError, SignalError
+from rotorid.logs.fault_times import add_fault_times
 from rotorid.logs.flight import Flight
-from rotorid.logs.mavlink.decoder import Piece, choose, convert, own_times
+from rotorid.logs.mavlink.decoder import Piece, choose, convert, own_times, times
+from rotorid.logs.mavlink.estimator_faults import FAULT_MESSAGES, is_faulty
 from rotorid.logs.mavlink.frames import Walk, records, walk
 from rotorid.logs.mavlink.losses import LONGEST_LATE, Losses
 from rotorid.logs.mavlink.messages import BY_NUMBER, MESSAGES
@@ -67,6 +69,7 @@ def _read(
             vehicle.learn(name, records(buffer, MESSAGES[name], rows[:, _PAYLOAD], rows[:, _LENGTH]))
     own_frames, clock = _longest_boot(collector, buffer, own_frames, vehicle)
     chosen = _add(collector, _pieces(buffer, own_frames, clock, vehicle))
+    _add_estimator_faults(collector, buffer, own_frames, clock, vehicle)
     for message, note in vehicle.notes:
         if message in chosen.values() or "rotor_command" not in chosen:
             collector.note(note)
@@ -184,6 +187,22 @@ def _add(collector: Collector, pieces: list[Piece]) -> dict[str, str]:
         order = np.argsort(piece.times, kind="stable")  # the link may have changed their order
         collector.add(signal, piece.times[order], piece.values[order], piece.source)
     return choice
+
+
+def _add_estimator_faults(
+    collector: Collector, buffer: bytes, frames: np.ndarray, clock: np.ndarray, vehicle: Vehicle
+) -> None:
+    """Add the times in which the estimator reported a fault, from the first of its messages that was received."""
+    for name, kind in FAULT_MESSAGES.items():
+        rows_of = np.flatnonzero(frames[:, _MESSAGE] == MESSAGES[name].number)
+        if not len(rows_of):
+            continue
+        rows = records(buffer, MESSAGES[name], frames[rows_of, _PAYLOAD], frames[rows_of, _LENGTH])
+        stamps = times(name, rows, clock[rows_of], vehicle)
+        order = np.argsort(stamps, kind="stable")
+        order = order[np.isfinite(stamps[order])]
+        add_fault_times(collector, stamps[order], is_faulty(name, rows)[order], kind.least)
+        return
 
 
 def _note_damage(collector: Collector, scan: Walk, size: int) -> None:

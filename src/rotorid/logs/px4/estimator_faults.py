@@ -11,12 +11,12 @@ from typing import Final
 
 import numpy as np
 
+from rotorid.logs.fault_times import add_fault_times
 from rotorid.logs.px4.ulog import ULogContents
 from rotorid.logs.reader_base import Collector
 
 _MOTION_BITS: Final = 9  # the first bit of velocity, position and accelerometer
 _RATIOS: Final = ("vel_test_ratio", "pos_test_ratio", "hgt_test_ratio")
-_MARGIN: Final = 1.0  # s before and after, in which the estimate is wrong already, or still
 
 
 def add_estimator_faults(collector: Collector, contents: ULogContents) -> None:
@@ -30,15 +30,4 @@ def add_estimator_faults(collector: Collector, contents: ULogContents) -> None:
     for name in _RATIOS:
         if name in names:
             is_faulty |= np.nan_to_num(rows[name].astype(float)) > 1.0
-    times = rows["timestamp"][is_faulty] / 1e6 - collector.clock
-    intervals: list[tuple[float, float]] = []
-    for t in times.tolist():
-        start = t - _MARGIN
-        if intervals and start <= intervals[-1][1]:
-            start = intervals.pop()[0]
-        intervals.append((start, t + _MARGIN))
-    if intervals:
-        collector.estimator_faults = intervals
-        starts = np.array([start + _MARGIN for start, _ in intervals])
-        text = "the autopilot's estimator reported faults from {times} s on: its velocity and attitude are not to be believed"
-        collector.note_times(text, starts)
+    add_fault_times(collector, rows["timestamp"] / 1e6 - collector.clock, is_faulty)
