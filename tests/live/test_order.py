@@ -6,6 +6,7 @@ import math
 import random
 
 import pytest
+from pymavlink.dialects.v20 import ardupilotmega
 
 from rotorid.live.events import EVENT_TYPES
 from rotorid.live.link.followed_vehicle import FollowedVehicle
@@ -16,7 +17,9 @@ from rotorid.live.snapshot import Event, LinkState, Snapshot
 from rotorid.live.text import _EVENT_TEXTS, event_text
 from rotorid.logs.mavlink.frames import walk
 from rotorid.logs.mavlink.losses import Losses
+from rotorid.models.airframe.airframe import Airframe
 from tests.live import simulated_flight
+from tests.live.conftest import session
 
 
 def test_the_wait_grows_to_the_jitter_and_no_further() -> None:
@@ -184,6 +187,31 @@ def test_repeated_events_are_reported_three_times_and_then_counted() -> None:
     assert len(repeats) <= 3
     assert (repeats[0].since, repeats[0].count) == (3.0, 28)
     assert event_text(repeats[0]).endswith(" (28 times since 3.0 s)")
+
+
+@pytest.mark.parametrize(("name", "least"), [("ESTIMATOR_STATUS", 0.0), ("EKF_STATUS_REPORT", 1.0)])
+def test_a_fault_of_the_autopilots_estimator_is_reported_while_armed(
+    airframe: Airframe, name: str, least: float
+) -> None:
+    send, made = simulated_flight.Sender(), session(airframe)
+    made.feed(simulated_flight.EPOCH, simulated_flight.heartbeat(send))
+    made.events.take()
+    send.mav = ardupilotmega.MAVLink(None, srcSystem=1, srcComponent=1)
+    fields = {
+        "ESTIMATOR_STATUS": lambda ratio: (0, 0, ratio, *[0.1] * 7),
+        "EKF_STATUS_REPORT": lambda ratio: (0, ratio, *[0.1] * 5),
+    }
+    make = getattr(ardupilotmega, f"MAVLink_{name.lower()}_message")
+    times = []
+    for k in range(100):
+        ratio = 1.5 if 20 <= k < 50 or k == 80 else 0.5
+        made.reader.vehicle.is_armed = k < 70
+        send.mav.seq = k + 1
+        made.feed(simulated_flight.EPOCH + k * 100_000_000, bytes(make(*fields[name](ratio)).pack(send.mav)))
+        times += [(event.code, 0.1 * k) for event in made.events.take()]
+    assert [code for code, _ in times] == ["estimator_fault", "estimator_fault_ended"]
+    assert times[0][1] == pytest.approx(2.0 + least, abs=0.11)
+    assert times[1][1] == pytest.approx(5.0)
 
 
 def test_every_event_has_a_text() -> None:

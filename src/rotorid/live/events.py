@@ -36,6 +36,8 @@ EVENT_TYPES: Final = {
     "vehicle_rebooted": EventType("vehicle", Severity.WARNING),
     "second_sender": EventType("vehicle", Severity.WARNING),
     "vehicle_moved": EventType("vehicle", Severity.NOTE),
+    "estimator_fault": EventType("vehicle", Severity.WARNING),
+    "estimator_fault_ended": EventType("vehicle", Severity.NOTE),
     "rotor_count_mismatch": EventType("vehicle", Severity.WARNING),
     "take_off": EventType("vehicle", Severity.NOTE),
     "free_flight": EventType("vehicle", Severity.NOTE),

@@ -240,6 +240,11 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "vehicle_rebooted": lambda _: "the vehicle rebooted; the estimates are kept",
     "second_sender": _second_sender,
     "vehicle_moved": lambda v: f"system {v['system']} now sends from {v['address']}",
+    "estimator_fault": lambda v: (
+        f"the autopilot's estimator reports a fault ({v['message']}): its velocity and attitude are not to be believed, nor "
+        "the estimates from them"
+    ),
+    "estimator_fault_ended": lambda _: "the autopilot's estimator reports no fault any more",
     "rotor_count_mismatch": _rotor_count_mismatch,
     "take_off": lambda v: f"took off at {v['time']:.1f} s{_begun_flight(v)}",
     "free_flight": lambda v: f"in free flight{_begun_flight(v)}",

@@ -21,6 +21,7 @@ from rotorid.live.link.signal_sources import SignalSources, SourceChange
 from rotorid.live.link.timeline import LONGEST_WAIT, Timeline
 from rotorid.live.snapshot import LinkState
 from rotorid.logs.mavlink.decoder import Piece, convert, times
+from rotorid.logs.mavlink.estimator_faults import FAULT_MESSAGES, is_faulty
 from rotorid.logs.mavlink.frames import Frame, record, walk
 from rotorid.logs.mavlink.frames import Link as FrameBuffer
 from rotorid.logs.mavlink.messages import BY_NUMBER
@@ -89,6 +90,10 @@ class MessageReader:
         self._rate = MessageRate()
         self._boots = self._gaps = 0
         self._has_rotor_mismatch = self._has_started = self.is_silent = False
+        self._fault_start, self._has_fault = (
+            math.inf,
+            False,
+        )  # arrival of the first report, s; whether it was reported
         self.reports_other_vehicles = True
         self._reported_vehicles: set[int] = set()
         self._last_message = self._last_measurement = 0.0  # s since the first arrival
@@ -194,6 +199,9 @@ class MessageReader:
         if message is None:
             return False
         name, latest = message.name, self.timeline.latest
+        if name in FAULT_MESSAGES:
+            self._check_estimator(name, record(buffer, frame, message))
+            return False
         may_use = self.sources.may_use(name)
         if may_use and not self.sources.is_due(name, latest):
             self.sources.count(name, latest)
@@ -227,6 +235,18 @@ class MessageReader:
         for piece in self.sources.select(name, pieces, t):
             self._sink.add(piece.signal, t, tuple(piece.values[-1].tolist()))
         return True
+
+    def _check_estimator(self, name: str, rows: np.ndarray) -> None:
+        """Add an event when the autopilot's estimator reports a fault while the vehicle is armed, and when it ends."""
+        if not (self.vehicle.is_armed and bool(is_faulty(name, rows)[-1])):
+            if self._has_fault:
+                self.events.add_limited("estimator_fault_ended")
+            self._fault_start, self._has_fault = math.inf, False
+            return
+        self._fault_start = min(self._fault_start, self._arrival)
+        if not self._has_fault and self._arrival - self._fault_start >= FAULT_MESSAGES[name].least:
+            self._has_fault = True
+            self.events.add_limited("estimator_fault", message=name)
 
     def _session_time(self, stamp: float, name: str, rows: np.ndarray, frame: Frame) -> float | None:
         """Session time of a message, s; None while it is not known. stamp: s of the vehicle's clock."""
