@@ -185,9 +185,9 @@ def live(
         raise SettingError("--rate must be 1 to 1000 Hz and --wait above 0 s")
     if publish_parameter is not None and not publish:
         raise SettingError("--publish-parameter requires --publish")
-    if every_vehicle and (publish or web is not None or foxglove is not None or system_id is not None):
+    if every_vehicle and (publish or web is not None or system_id is not None):
         raise SettingError(
-            "--all cannot be used with --publish, --web, --foxglove or --system-id, which are of one vehicle"
+            "--all cannot be used with --publish, --web or --system-id, which are of one vehicle"
         )
     from rotorid.live.recording.replay import Replay
     from rotorid.live.terminal import LiveView, parameter_line, print_summary
@@ -206,7 +206,7 @@ def live(
             from rotorid.live.team import Team
 
             settings = _settings(estimator, system, known_mass, system_id, wrench, recording)
-            if every_vehicle is None and recording is not None and web is None and foxglove is None:
+            if every_vehicle is None and recording is not None and web is None:
                 every_vehicle = recording.settings.get("all") == "yes"
             session = (Team if every_vehicle else Session)(vehicle, settings, datagrams=link.datagrams)
             if isinstance(link, Replay):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import json
 import struct
 import sys
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
 from rotorid.errors import SettingError
 from rotorid.findings import Severity
+from rotorid.live.page.decimated import Decimated
 from rotorid.live.snapshot import Event, LinkState, Reading, Snapshot
 from rotorid.live.viewers.foxglove_server import INSTALL, FoxgloveServer, parse_foxglove_address
 
@@ -45,12 +48,12 @@ def server() -> Iterator[FoxgloveServer]:
 class Client:
     """Subscribes to all channels that the server advertises."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, channels: int = 3) -> None:
         client = importlib.import_module("websockets.sync.client")
         self._stack = contextlib.ExitStack()
         self._socket = self._stack.enter_context(client.connect(address, subprotocols=[SUBPROTOCOL]))
         self.channels: dict[int, dict] = {}
-        while len(self.channels) < 3:
+        while len(self.channels) < channels:
             message = json.loads(self._socket.recv(timeout=5.0))
             if message["op"] == "advertise":
                 self.channels |= {c["id"]: c for c in message["channels"]}
@@ -107,6 +110,43 @@ def test_a_viewer_receives_estimates_events_and_the_pose(server: FoxgloveServer)
     assert b"base_link" in messages["/tf"]
     assert struct.pack("<d", 3.0) in messages["/tf"]
     assert b"compilation_awaited" in messages["/rotorid/events"]
+
+
+def test_each_vehicle_of_several_has_topics_and_frames(server: FoxgloveServer) -> None:
+    shown = {}
+    for number in (3, 9):
+        event = Event(12.0, "compilation_awaited", Severity.WARNING)
+        shown[number] = dataclasses.replace(snapshot(event), vehicle=f"system {number}")
+        server.show(shown[number])
+    client = Client(server.address, 7)
+    for number, one in shown.items():
+        messages = client.messages(server, one, 3)
+        assert set(messages) == {
+            f"/rotorid/system_{number}/estimates",
+            f"/rotorid/system_{number}/events",
+            "/tf",
+        }
+        for frame in (b"map", b"base_link"):
+            assert f"system_{number}/".encode() + frame in messages["/tf"]
+        client.rest()
+    client.close()
+
+
+def test_the_rate_is_limited_for_each_vehicle() -> None:
+    class Kept:
+        shown: ClassVar[list[str]] = []
+
+        def show(self, snapshot: Snapshot) -> None:
+            self.shown.append(snapshot.vehicle)
+
+        def close(self) -> None:
+            self.shown.clear()
+
+    limited = Decimated(Kept(), lambda: 0.0)
+    for _ in range(5):
+        for vehicle in ("system 3", "system 9"):
+            limited.show(dataclasses.replace(snapshot(), vehicle=vehicle))
+    assert Kept.shown == ["system 3", "system 9"]
 
 
 def test_states_without_an_estimate_are_not_sent(server: FoxgloveServer) -> None:

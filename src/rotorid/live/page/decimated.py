@@ -10,7 +10,7 @@ from typing import Final
 from rotorid.live.snapshot import Consumer, Snapshot
 
 RATE: Final = 60.0
-"""Maximum rate, Hz. Snapshots with events or a changed health are passed in addition."""
+"""Maximum rate of each vehicle, Hz. Snapshots with events or a changed health are passed in addition."""
 
 
 class Decimated:
@@ -18,15 +18,15 @@ class Decimated:
 
     def __init__(self, consumer: Consumer, clock: Callable[[], float] = time.monotonic) -> None:
         self._consumer, self._clock = consumer, clock
-        self._next = -math.inf
-        self._health = ""
+        self._last: dict[str, tuple[float, str]] = {}  # time of the next one, s, and health, by vehicle
 
     def show(self, snapshot: Snapshot) -> None:
         """Pass a snapshot to the consumer if that is due."""
         now = self._clock()
-        if now < self._next and not snapshot.events and snapshot.health == self._health:
+        following, health = self._last.get(snapshot.vehicle, (-math.inf, ""))
+        if now < following and not snapshot.events and snapshot.health == health:
             return
-        self._next, self._health = now + 1.0 / RATE, snapshot.health
+        self._last[snapshot.vehicle] = now + 1.0 / RATE, snapshot.health
         self._consumer.show(snapshot)
 
     def close(self) -> None:

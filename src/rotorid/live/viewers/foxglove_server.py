@@ -4,6 +4,9 @@
     /rotorid/events     foxglove.Log: events with their text
     /tf                 foxglove.FrameTransform: `base_link` (body, FLU) in `map` (world, ENU), where positions are known
 
+Of several vehicles, each has its own topics and frames, since each has its own origin: `/rotorid/system_3/estimates`,
+`/rotorid/system_3/events`, `system_3/base_link` in `system_3/map`.
+
 Messages are stamped with this computer's time. The SDK sends them from its own threads and drops the oldest of a slow client,
 so that the estimators never wait. The protocol has no access control: on an address other than loopback, everyone who reaches
 it can read the stream, and no client can send anything to the vehicle.
@@ -67,9 +70,11 @@ class FoxgloveServer:
         self._context = context = foxglove.Context()
         estimates = next(s for s in SCHEMAS if s.name == "rotorid.Estimates")
         schema = {"title": estimates.name, **json.loads(estimates.data)}
-        self._estimates: Any = foxglove.Channel("/rotorid/estimates", schema=schema, context=context)
-        self._events: Any = channels.LogChannel("/rotorid/events", context=context)
+        self._schema = schema
+        self._channels: dict[str, tuple[Any, Any]] = {}  # of estimates and events, by vehicle
+        self._new_channels: tuple[Any, Any] = (foxglove.Channel, channels.LogChannel)
         self._transform: Any = channels.FrameTransformChannel("/tf", context=context)
+        self._of_vehicle("")
         try:
             self._server: Any = foxglove.start_server(name=name, host=self._host, port=port, context=context)
         except Exception as error:  # the SDK raises its own types
@@ -87,18 +92,29 @@ class FoxgloveServer:
         """Send a snapshot to all viewers; returns at once."""
         stamp = self._now()
         for event in snapshot.events:
-            self._send_event(event, stamp)
+            self._send_event(event, stamp, snapshot.vehicle)
         if not snapshot.readings or snapshot.attitude is None:
             return
-        self._estimates.log(estimates_content(snapshot), log_time=stamp)
+        self._of_vehicle(snapshot.vehicle)[0].log(estimates_content(snapshot), log_time=stamp)
         if snapshot.position is not None:
-            self._send_transform(snapshot.position, snapshot.attitude, stamp)
+            self._send_transform(snapshot.position, snapshot.attitude, stamp, _prefix(snapshot.vehicle))
 
     def close(self) -> None:
         """Close the connections and the server."""
         self._server.stop()
 
-    def _send_event(self, event: Event, stamp: int) -> None:
+    def _of_vehicle(self, vehicle: str) -> tuple[Any, Any]:
+        """The channels of estimates and of events of a vehicle."""
+        if vehicle not in self._channels:
+            estimates, events = self._new_channels
+            path = f"/rotorid/{_prefix(vehicle)}"
+            self._channels[vehicle] = (
+                estimates(f"{path}estimates", schema=self._schema, context=self._context),
+                events(f"{path}events", context=self._context),
+            )
+        return self._channels[vehicle]
+
+    def _send_event(self, event: Event, stamp: int, vehicle: str) -> None:
         m = self._messages
         level = {
             Severity.ERROR: m.LogLevel.Error,
@@ -107,21 +123,22 @@ class FoxgloveServer:
         message = m.Log(
             timestamp=self._timestamp(stamp), level=level, message=event_text(event), name=event.code
         )
-        self._events.log(message, log_time=stamp)
+        self._of_vehicle(vehicle)[1].log(message, log_time=stamp)
 
     def _send_transform(
         self,
         position: tuple[float, float, float],
         attitude: tuple[float, float, float, float],
         stamp: int,
+        prefix: str,
     ) -> None:
         m = self._messages
         w, x, y, z = (float(v) for v in attitude)
         px, py, pz = (float(v) for v in position)
         transform = m.FrameTransform(
             timestamp=self._timestamp(stamp),
-            parent_frame_id="map",
-            child_frame_id="base_link",
+            parent_frame_id=f"{prefix}map",
+            child_frame_id=f"{prefix}base_link",
             translation=m.Vector3(x=px, y=py, z=pz),
             rotation=m.Quaternion(x=x, y=y, z=z, w=w),
         )
@@ -129,6 +146,11 @@ class FoxgloveServer:
 
     def _timestamp(self, stamp: int) -> Any:
         return self._messages.Timestamp(sec=stamp // 1_000_000_000, nsec=stamp % 1_000_000_000)
+
+
+def _prefix(vehicle: str) -> str:
+    """What the topics and frames of a vehicle begin with; "" in a session with one vehicle."""
+    return f"{vehicle.replace(' ', '_')}/" if vehicle else ""
 
 
 def parse_foxglove_address(text: str) -> tuple[str, int]:
