@@ -9,6 +9,7 @@ thrust_model.py           collective thrust of rotor commands
 rotor_faults.py           rotors that lose thrust
 thrust_error.py           its uncertainty by the battery voltage and by motors that warm up
 battery_monitor.py        resistance of the battery, power and remaining time in hover
+gust_error.py             uncertainty of the mass by gusts
 flight_history.py         the main quantity over one flight, for its course
 tracker.py                an estimator that is updated by rows; measurement noise from the first seconds
 derived_quantities.py     quantities that a System derives, with standard deviations

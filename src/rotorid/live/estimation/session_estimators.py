@@ -23,6 +23,7 @@ from rotorid.live.snapshot import Reading
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.models.system import GRAVITY
 from rotorid.signals.phases.phase import Phase
 from rotorid.workflows.track.phases.vehicle import ground_effect_of
 from rotorid.workflows.track.track import common_relative_std
@@ -58,6 +59,7 @@ class SessionEstimators:
                 lambda noise: ESTIMATORS[settings.estimator].build(system, measurement_noise=noise),
                 common_relative_std(airframe, settings.known_mass),
                 ThrustError(airframe, self.thrust_model, settings.known_mass).relative_std,
+                (settings.known_mass or airframe.mass.number) * GRAVITY,
             ),
             ground_effect_of(airframe),
         )

@@ -23,6 +23,7 @@ from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.run import Stream
 from rotorid.estimators.tuning import Tuning
 from rotorid.live.estimation.derived_quantities import DerivedQuantities
+from rotorid.live.estimation.gust_error import GustError
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.snapshot import Reading
 from rotorid.models.system import System
@@ -49,13 +50,14 @@ _CHECKPOINTS: Final = 0.1, 2.5  # s between two checkpoints, and s that they are
 
 class StepEstimate(NamedTuple):
     """The estimate after one row. t: session time, s. dt: time since the previous row, s. is_after_gap: whether dt exceeds the
-    estimator's `max_gap`. thrust_std: relative standard deviation of the thrust that the estimator does not know."""
+    estimator's `max_gap`. model_std: relative standard deviation of the main quantity by what the model lacks: by the
+    thrust and by gusts."""
 
     t: float
     estimate: Estimate
     dt: float = 0.0
     is_after_gap: bool = False
-    thrust_std: float = 0.0
+    model_std: float = 0.0
 
 
 class Checkpoint(NamedTuple):
@@ -74,6 +76,7 @@ class Tracker:
         common_std: relative standard deviation that is added to a quantity, by name: the part that flight data cannot
             reduce, such as that of the thrust scale.
         thrust_std: relative standard deviation at a session time, s, that is added to the main quantity.
+        weight: of the vehicle, N, for the effect of gusts; infinite: none.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Tracker:
         build: EstimatorBuilder,
         common_std: Mapping[str, float] | None = None,
         thrust_std: Callable[[float], float] = lambda t: 0.0,
+        weight: float = math.inf,
     ) -> None:
         self.system, self._thrust_std = system, thrust_std
         self._build = build
@@ -92,6 +96,7 @@ class Tracker:
         self._prior_estimator = build({})
         joint = self._prior_estimator.joint
         self.quantities, self.units = joint.quantities, joint.units
+        self._gusts = GustError(self.quantities, weight)
         self._structure = jax.tree.structure(_blank(system))
         common = common_std or {}
         self._common_std = np.array([common.get(name, 0.0) for name in self.quantities])
@@ -135,8 +140,10 @@ class Tracker:
 
     def _step(self, sample: Samples, dt: float) -> StepEstimate:
         assert self._stream is not None
-        t = float(sample.t)
-        estimate = StepEstimate(t, self._stream.step(sample), dt, dt > self._max_gap, self._thrust_std(t))
+        t, estimated = float(sample.t), self._stream.step(sample)
+        by_gusts = self._gusts.update(dt, np.asarray(estimated.value), np.asarray(estimated.std))
+        model_std = math.hypot(self._thrust_std(t), by_gusts)
+        estimate = StepEstimate(t, estimated, dt, dt > self._max_gap, model_std)
         interval, memory = _CHECKPOINTS
         if not self._checkpoints or estimate.t >= self._checkpoints[-1].estimate.t + interval:
             self._checkpoints.append(Checkpoint(self._stream.checkpoint(), estimate))
@@ -168,7 +175,7 @@ class Tracker:
         """Tracked and derived quantities of an estimate."""
         estimate = step.estimate
         std = np.hypot(estimate.std, self._common_std * np.asarray(estimate.value))
-        std[0] = math.hypot(std[0], step.thrust_std * float(estimate.value[0]))
+        std[0] = math.hypot(std[0], step.model_std * float(estimate.value[0]))
         tracked = {
             name: Reading(value, s, unit)
             for name, value, s, unit in zip(

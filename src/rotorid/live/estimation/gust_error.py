@@ -1,0 +1,52 @@
+"""Uncertainty of the mass by gusts, causally; `workflows.track.model_errors` has the same term for a whole flight.
+
+A gust acts up and down as well as across. With f the tracked wind force across, its departure from its own mean weighted by
+exp(-age / 10 s), beyond what the standard deviation of its estimate explains, has the variance sigma_f^2 in that mean. The
+force along the rotor axis varies by 0.7 r sigma_f, with r the axial drag ratio, and the mass by as much over the weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+_MEMORY: Final = 10.0  # s
+_VERTICAL: Final = 0.7  # of the standard deviation of horizontal gusts; 0.5 to 0.6 by MIL-F-8785C below 30 m, 1 far above the ground
+_NAMES: Final = ("wind_force_x", "wind_force_y")
+
+
+class GustError:
+    """Relative standard deviation of the mass by gusts.
+
+    Args:
+        quantities: names of the tracked quantities.
+        weight: of the vehicle, N.
+    """
+
+    def __init__(self, quantities: Sequence[str], weight: float) -> None:
+        names = list(quantities)
+        self._forces = [names.index(name) for name in _NAMES] if set(_NAMES) <= set(names) else []
+        self._ratio = names.index("axial_drag_ratio") if "axial_drag_ratio" in names else None
+        self._weight = weight
+        self._rows = 0.0
+        self._mean, self._variance = np.zeros(2), 0.0
+
+    def update(
+        self, dt: float, value: Float[np.ndarray, " quantities"], std: Float[np.ndarray, " quantities"]
+    ) -> float:
+        """The relative standard deviation after one more row. dt: s since the previous row."""
+        force, force_std = value[self._forces], std[self._forces]
+        if not self._forces or not np.isfinite(force).all():
+            return 0.0
+        kept = math.exp(-dt / _MEMORY)
+        self._rows = kept * self._rows + 1.0
+        departure = force - self._mean
+        self._mean = self._mean + departure / self._rows
+        excess = 0.5 * float(np.sum(departure * (force - self._mean) - force_std**2))
+        self._variance += (excess - self._variance) / self._rows
+        ratio = 1.0 if self._ratio is None else abs(float(value[self._ratio]))
+        return _VERTICAL * ratio * math.sqrt(max(self._variance, 0.0)) / self._weight
