@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 _MEMORY: Final = 10.0  # s
-_VERTICAL: Final = 0.7  # of the standard deviation of horizontal gusts; 0.5 to 0.6 by MIL-F-8785C below 30 m, 1 far above the ground
+_VERTICAL: Final = 0.7  # of horizontal gusts; 0.5 to 0.6 below 30 m (MIL-F-8785C), 1 far above the ground
 _NAMES: Final = ("wind_force_x", "wind_force_y")
 
 
