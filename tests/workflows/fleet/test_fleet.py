@@ -410,3 +410,4 @@ def test_a_shorter_propeller_of_a_real_quadrotor_is_named(flights: Path, tmp_pat
     (step,) = (change for change in history.changes if change.parameter == "rotor_scale_0")
     assert (step.kind, step.number) == ("step", 5)
     assert -0.40 < step.relative_size < -0.20
+    assert abs(step.relative_size + 0.35) < 1.96 * step.std / step.size * step.relative_size

@@ -26,6 +26,7 @@ _EXPLAINED_BY_TRIMS: Final = (
 )  # fmt: skip
 _RELATIVE: Final = ("vibration", "hover_command", "rotor_command")
 _FLOOR: Final = 1e-9
+_EXPONENT_STD: Final = 0.2  # relative, of p in T = k c^p: curves lie between 1 (linear) and 2 (quadratic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,7 +204,7 @@ def _trim_changes(
                 name, sign = "thrust_scale", -1.0
             elif name.startswith("rotor_scale"):
                 size = _thrust_change(cause.size, -directions[name][0])
-                cause = dataclasses.replace(cause, size=size)
+                cause = dataclasses.replace(cause, size=size, std=math.hypot(cause.std, _curve_std(size)))
             is_relative = name in ("mass", "thrust_scale") or name.startswith("rotor_scale")
             before = _value_before(series.get(name), rows[mean_change.first] + 1) if is_relative else 1.0
             unit = "kg" if name == "mass" else "1" if is_relative else "m"
@@ -219,6 +220,16 @@ def _thrust_change(size: float, share: float) -> float:
     """
     e = -size * (1.0 - share * size)
     return -e / (1.0 + e)
+
+
+def _curve_std(size: float) -> float:
+    """Standard deviation of a relative change of a rotor's thrust by the thrust curve.
+
+    The commands before and after the change lie apart: with T = k c^p, the thrust at one command changes by the factor
+    r = (c_before / c_after)^p, and dr = r ln(r) dp / p.
+    """
+    r = max(1.0 + size, 1e-3)
+    return r * abs(math.log(r)) * _EXPONENT_STD
 
 
 def _series_changes(records: Sequence[Record], name: str, series: Series, alpha: float) -> list[Change]:
