@@ -85,6 +85,13 @@ def test_a_right_airframe_keeps_a_narrow_band() -> None:
     assert np.sqrt(np.mean((mass.value / result.truth["mass"] - 1.0)[rows] ** 2)) < 0.032
 
 
+def test_a_logged_command_acts_from_its_time_on() -> None:
+    """Were commands read a row too early or too late, the tracked motor lag would be wrong by that row of 4 ms."""
+    result, rows = tracked("right")
+    lag = np.median(result.quantities["motor_time_constant"].value[rows])
+    assert lag == pytest.approx(PARAMETERS["tau_m"], abs=0.001)
+
+
 def test_a_wrong_drag_does_not_leave_a_narrow_band_of_the_wind() -> None:
     result, rows = tracked("three times the drag")
     for name in ("wind_x", "wind_y"):
