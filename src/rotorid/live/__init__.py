@@ -13,6 +13,7 @@ runner.py          runs a session on a link
 deferred_work.py   work that is done while no messages wait
 publisher.py       sends estimates to the vehicle
 terminal.py        terminal output
+outputs.py         recording, web page, Foxglove, identified airframe
 link/              links, messages and clocks
 parameter/         writes a parameter of the vehicle that follows the mass
 estimation/        estimators and their inputs

@@ -32,12 +32,10 @@ if TYPE_CHECKING:
 
     from rotorid.live.link.link import Link
     from rotorid.live.publisher import Publisher
-    from rotorid.live.recording.recorder import Recorder
     from rotorid.live.recording.recording import Recording
     from rotorid.live.runner import Runner
     from rotorid.live.session import Session
     from rotorid.live.settings import SessionSettings
-    from rotorid.live.snapshot import Consumer
     from rotorid.live.team import Team
     from rotorid.models.airframe.airframe import Airframe
 
@@ -89,6 +87,23 @@ def live(
         typer.Option(
             "--wrench/--no-wrench",
             help="Observe the external force and torque. Default: if the airframe has rotors and inertia.",
+            show_default=False,
+        ),
+    ] = None,
+    identify: Annotated[
+        bool | None,
+        typer.Option(
+            "--identify/--no-identify",
+            help="Identify the whole airframe (thrust, motor lag, inertia, drag), and check that it is that of the file.",
+            show_default=False,
+        ),
+    ] = None,
+    identified: Annotated[
+        Path | None,
+        typer.Option(
+            "--identified",
+            metavar="FILE",
+            help="With --identify: write the identified airframe (.toml) at the end of the session.",
             show_default=False,
         ),
     ] = None,
@@ -185,10 +200,25 @@ def live(
         raise SettingError("--rate must be 1 to 1000 Hz and --wait above 0 s")
     if publish_parameter is not None and not publish:
         raise SettingError("--publish-parameter requires --publish")
+    if identified is not None:
+        if identify is False:
+            raise SettingError("--identified requires --identify")
+        if identified.suffix != ".toml":
+            raise SettingError(f"{identified}: an airframe file ends in .toml")
+        identify = True
     if every_vehicle and (publish or web is not None or system_id is not None):
         raise SettingError(
             "--all cannot be used with --publish, --web or --system-id, which are of one vehicle"
         )
+    if every_vehicle and identified is not None:
+        raise SettingError("--all cannot be used with --identified, which is of one vehicle")
+    from rotorid.live.outputs import (
+        foxglove_viewers,
+        print_unidentified,
+        recorder_of,
+        web_pages,
+        write_identified,
+    )
     from rotorid.live.recording.replay import Replay
     from rotorid.live.terminal import LiveView, parameter_line, print_summary
     from rotorid.terminal.console import err, out, setup_jax, status
@@ -205,8 +235,12 @@ def live(
             from rotorid.live.session import Session
             from rotorid.live.team import Team
 
-            settings = _settings(estimator, system, known_mass, system_id, wrench, recording)
-            if every_vehicle is None and recording is not None and web is None:
+            settings = _settings(estimator, system, known_mass, system_id, wrench, identify, recording)
+            if (
+                every_vehicle is None
+                and recording is not None
+                and not any(option is not None for option in (web, identified))
+            ):
                 every_vehicle = recording.settings.get("all") == "yes"
             session = (Team if every_vehicle else Session)(vehicle, settings, datagrams=link.datagrams)
             if isinstance(link, Replay):
@@ -217,9 +251,9 @@ def live(
         path = None if no_record else record or _default_path(source)
         heading = f"{source}, {vehicle.name}"
         with (
-            _pages(web) as pages,
-            _foxglove(foxglove, vehicle.name) as viewers,
-            _recorder(path, source, session, vehicle) as recorder,
+            web_pages(web) as pages,
+            foxglove_viewers(foxglove, vehicle.name) as viewers,
+            recorder_of(path, source, session, vehicle) as recorder,
         ):
             view = LiveView(out(), heading)
             from rotorid.live.runner import Runner
@@ -237,6 +271,9 @@ def live(
                 if line := parameter_line(runner.result):
                     err().print(line, markup=False, soft_wrap=True)
         print_summary(result, heading, "" if path is None else str(path), out())
+        print_unidentified(session)
+        if identified is not None:
+            write_identified(session, identified, source)
 
 
 def _open(source: str, speed: float) -> tuple[Link, Recording | None]:
@@ -333,6 +370,7 @@ def _settings(
     known_mass: float | None,
     system_id: int | None,
     wrench: bool | None,
+    identify: bool | None,
     recording: Recording | None,
 ) -> SessionSettings:
     """The options; for those not given the settings of the recording, or the defaults."""
@@ -350,8 +388,15 @@ def _settings(
         system_id = int(recorded["system_id"])
     if wrench is None and "wrench" in recorded:
         wrench = recorded["wrench"] == "yes"
+    if identify is None:
+        identify = recorded.get("identify") == "yes"
     return SessionSettings(
-        names[0], system_name(system or recorded.get("system", "multirotor")), known_mass, system_id, wrench
+        names[0],
+        system_name(system or recorded.get("system", "multirotor")),
+        known_mass,
+        system_id,
+        wrench,
+        identify,
     )
 
 
@@ -380,72 +425,6 @@ def _print_stored_values() -> None:
 
     for stored in stored_values():
         err().print(stored_text(stored), markup=False, soft_wrap=True)
-
-
-@contextmanager
-def _recorder(
-    path: Path | None, source: str, session: Session | Team, airframe: Airframe
-) -> Iterator[Recorder | None]:
-    """The recording; it is deleted if nothing was received."""
-    if path is None:
-        yield None
-        return
-    from importlib.metadata import version
-
-    from rotorid.live.recording.recorder import Recorder
-    from rotorid.models.airframe.airframe import airframe_toml
-
-    s = session.settings
-    values = {
-        "version": version("rotorid"),
-        "link": source,
-        "datagrams": "yes" if session.members[0].reader.datagrams else "no",
-        "all": "yes" if len(session.members) > 1 or session.members[0].is_member else "no",
-        "estimator": s.estimator,
-        "system": s.system,
-        "known_mass": "" if s.known_mass is None else repr(s.known_mass),
-        "system_id": "" if s.system_id is None else str(s.system_id),
-        "wrench": "yes" if session.members[0].estimators.has_wrench else "no",
-    }
-    recorder = Recorder(path, airframe_toml(airframe), values)
-    try:
-        yield recorder
-    finally:
-        if not recorder.count:
-            path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _pages(address: str | None) -> Iterator[list[Consumer]]:
-    """The web page, if an address is given."""
-    if address is None:
-        yield []
-        return
-    from rotorid.live.page.decimated import Decimated
-    from rotorid.live.page.page import Page
-    from rotorid.terminal.console import err
-
-    host, _, port = address.rpartition(":")
-    if not port.isdigit():
-        raise SettingError(f"--web {address}: use PORT or HOST:PORT, e.g. 8088 or 0.0.0.0:8088")
-    with Page(host or "127.0.0.1", int(port)) as page:
-        err().print(f"Page: {page.address}", markup=False, soft_wrap=True)
-        yield [Decimated(page)]
-
-
-@contextmanager
-def _foxglove(address: str | None, name: str) -> Iterator[list[Consumer]]:
-    """The stream for Foxglove, if an address is given."""
-    if address is None:
-        yield []
-        return
-    from rotorid.live.page.decimated import Decimated
-    from rotorid.live.viewers.foxglove_server import FoxgloveServer, parse_foxglove_address
-    from rotorid.terminal.console import err
-
-    with closing(FoxgloveServer(*parse_foxglove_address(address), name)) as server:
-        err().print(f"Foxglove: {server.address}", markup=False, soft_wrap=True)
-        yield [Decimated(server)]
 
 
 @contextmanager

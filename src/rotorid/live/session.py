@@ -171,6 +171,8 @@ class Session:
             return []
         self.reader.report_gap()
         self._update_sources()
+        for code, t, values in self.estimators.take_events():
+            self.events.add(code, t=t, **values)
         snapshots = []
         for step in self.estimators.steps(timeline.latest - timeline.wait * waits):
             if step.change is not None:
@@ -320,7 +322,10 @@ class Session:
         )
 
     def end(self) -> None:
-        """Add the events that were suppressed by the limit on repetitions, and the course of a flight that has not ended."""
+        """Add the last events, those suppressed by the limit on repetitions, and the course of a flight that has not ended."""
+        self.estimators.do_deferred_work()
+        for code, t, values in self.estimators.last_events():
+            self.events.add(code, t=t, **values)
         self.events.add_all_repeats()
         if self._phase not in _DOWN:
             self._end_flight(has_landed=False)

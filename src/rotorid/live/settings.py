@@ -17,7 +17,7 @@ class SessionSettings:
 
     estimator, system: names as for `rotorid track`. known_mass: kg; if given, the thrust scale is tracked in place of the
     mass. system_id: MAVLink system id of the vehicle, None for the first multirotor. wrench: whether the external wrench is
-    observed, None for if the airframe allows it.
+    observed, None for if the airframe allows it. identify: whether the whole airframe is identified.
     """
 
     estimator: EstimatorName = "ekf"
@@ -25,6 +25,7 @@ class SessionSettings:
     known_mass: float | None = None
     system_id: int | None = None
     wrench: bool | None = None
+    identify: bool = False
 
     def __post_init__(self) -> None:
         check_estimator(self.estimator)

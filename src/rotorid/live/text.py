@@ -222,6 +222,27 @@ def _second_sender(v: Values) -> str:
     )
 
 
+_OTHER_VEHICLE: Final = "not the vehicle that the airframe file describes"
+_IDENTIFIED: Final = {
+    "thrust_scale": "thrust",
+    "drag": "drag",
+    "motor_time_constant": "motor lag",
+    "inertia_x": "inertia about x",
+    "inertia_y": "inertia about y",
+}
+
+
+def _airframe_contradicted(v: Values) -> str:
+    value = plus_minus(v["value"], v["std"], v["unit"])
+    expected = plus_minus(v["expected"], v["expected_std"], v["unit"])
+    return f"{_OTHER_VEHICLE}: {_IDENTIFIED[v['quantity']]} is {value}, by the file {expected}"
+
+
+def _airframe_not_identified(v: Values) -> str:
+    names = join_words([_IDENTIFIED[name] for name in v["quantities"]])
+    return f"cannot be identified with this flight: {names}; more motion and more frequent rotor commands are needed"
+
+
 _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "invalid_bytes": lambda _: "bytes that are not MAVLink were received and ignored",
     "unsigned_messages": lambda v: (
@@ -265,6 +286,22 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "restarted_after_gap": lambda v: f"restarted after {v['duration']:.1f} s without measurements",
     "covariance_reset": lambda _: "covariance reset after repeated large innovations",
     "diverged": lambda _: Health.DIVERGED.meaning,
+    "airframe_identified": lambda v: (
+        f"thrust, motor lag and inertia are identified after {v['duration']:.0f} s in the air; not validated"
+    ),
+    "airframe_contradicted": _airframe_contradicted,
+    "airframe_not_identified": _airframe_not_identified,
+    "thrust_over_mass_differs": lambda v: (
+        f"thrust over mass in hover is {plus_minus(v['value'], v['std'])} times that of the airframe file: "
+        "another mass (payload), other propellers or another battery"
+    ),
+    "rotors_contradicted": lambda v: f"{_OTHER_VEHICLE}: {v['cause']}",
+    "identification_paused": lambda _: (
+        "thrust over mass has changed (payload, contact or a weak motor): the identification of the airframe waits"
+    ),
+    "identification_resumed": lambda _: (
+        "thrust over mass is as before: the identification of the airframe continues"
+    ),
     "wrench_not_observed": lambda v: f"the external wrench is not observed: {v['reason']}",
     "compilation_awaited": lambda _: "the estimators are still being compiled; estimates begin afterwards",
     "compilation_ended": lambda _: "the estimators are compiled and ready",

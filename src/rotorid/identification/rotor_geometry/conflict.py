@@ -101,8 +101,16 @@ def geometry_conflict(rows: TorqueBalance, airframe: Airframe) -> GeometryConfli
         airframe: with rotors, and a torque ratio.
     """
     arms = lever_arms(rows, airframe)
-    if arms is None:
-        return None
+    return None if arms is None else arms_conflict(arms, airframe)
+
+
+def arms_conflict(arms: LeverArms, airframe: Airframe) -> GeometryConflict | None:
+    """What in measured torques contradicts the rotors of an airframe; None where nothing does.
+
+    Args:
+        arms: torque of each rotor per newton, by the thrusts and the inertia of this airframe.
+        airframe: with rotors, and a torque ratio.
+    """
     ratio = torque_ratio_of(airframe)
     G = torques_per_newton(airframe.rotors, ratio)
     wrong_signs = _wrong_signs(G, arms)

@@ -13,5 +13,6 @@ gust_error.py             uncertainty of the mass by gusts
 flight_history.py         the main quantity over one flight, for its course
 tracker.py                an estimator that is updated by rows; measurement noise from the first seconds
 derived_quantities.py     quantities that a System derives, with standard deviations
+airframe_identification.py  the whole airframe, and whether it is that of its file
 wrench_uncertainty.py     standard deviation of the external wrench
 """

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from rotorid.errors import AirframeError
 from rotorid.estimators.registry import ESTIMATORS
 from rotorid.estimators.wrench.observers import momentum_observer
+from rotorid.live.estimation.airframe_identification import AirframeIdentification, SessionEvent
 from rotorid.live.estimation.battery_monitor import BatteryMonitor
 from rotorid.live.estimation.channel import Channel, ChannelStep
 from rotorid.live.estimation.command_interpolation import CommandInterpolator
@@ -44,6 +45,7 @@ class SessionEstimators:
     required: signals that are needed. outputs: signals of which at least one is needed. label: System and estimators.
     wrench_problem: why the wrench is not observed, "" if it is or was not requested. position: m, world ENU, the latest
     measurement. thrust_model: of the rotors. rotor_faults: rotors that lost thrust. battery: of the vehicle.
+    identification: of the whole airframe, None if it was not requested.
 
     Raises AirframeError if the airframe lacks data that the estimators need.
     """
@@ -72,6 +74,7 @@ class SessionEstimators:
             "" if self._wrench is None else ", wrench by mo"
         )
         self.rotor_faults = RotorFaults(airframe, self.thrust_model)
+        self.identification = AirframeIdentification(airframe) if settings.identify else None
         self.position: tuple[float, float, float] | None = None
         self.battery = BatteryMonitor()
         self._airborne: bool | None = None
@@ -144,6 +147,8 @@ class SessionEstimators:
         self.battery.add(signal, t, values, is_flying=self.phase is Phase.FLIGHT)
         if signal in ("battery_current", "battery_remaining"):
             return
+        if self.identification is not None:
+            self.identification.add(signal, t, values)
         if signal == "airborne":
             self._airborne = values[0] > 0.5
         elif signal == "position":
@@ -178,7 +183,11 @@ class SessionEstimators:
                 if estimate is not None:
                     self._wrench.uncertainty.update(row, estimate)
         for row in self._tracker.closed_rows(until):
-            yield self._step(row)
+            step = self._step(row)
+            if self.identification is not None:
+                is_flying = self.phase is Phase.FLIGHT and not self.rotor_faults.has_fault
+                self.identification.update(row.t, is_flying)
+            yield step
 
     def _step(self, row: SampleRow) -> ChannelStep:
         """A step of the tracker, after the search for a rotor fault."""
@@ -226,13 +235,25 @@ class SessionEstimators:
         readings |= self.battery.readings()
         lost = self.rotor_faults.relative_std(estimate.t) * abs(readings[self.main_quantity].value)
         readings[self.main_quantity] = _widened(readings[self.main_quantity], lost)
-        if self._wrench is None or self._wrench.latest is None or self._wrench.is_stopped:
-            return readings
-        wrench, latest = self._wrench.uncertainty.readings(self._wrench.latest), self._wrench.latest
-        std = self.rotor_faults.wrench_std(latest.t, self._wrench.attitude(latest.estimate))
-        return readings | {
-            name: _widened(reading, s) for (name, reading), s in zip(wrench.items(), std, strict=True)
-        }
+        if self._wrench is not None and self._wrench.latest is not None and not self._wrench.is_stopped:
+            wrench, latest = self._wrench.uncertainty.readings(self._wrench.latest), self._wrench.latest
+            std = self.rotor_faults.wrench_std(latest.t, self._wrench.attitude(latest.estimate))
+            readings |= {
+                name: _widened(reading, s) for (name, reading), s in zip(wrench.items(), std, strict=True)
+            }
+        if self.identification is not None:
+            readings |= {n: r for n, r in self.identification.readings().items() if n not in readings}
+        return readings
+
+    def take_events(self) -> list[SessionEvent]:
+        """Remove and return the events of the identification since the last call."""
+        return [] if self.identification is None else self.identification.take_events()
+
+    def last_events(self) -> list[SessionEvent]:
+        """The events of the identification at the end of the session."""
+        if self.identification is not None:
+            self.identification.end()
+        return self.take_events()
 
     def attitude(self, estimate: StepEstimate) -> tuple[float, float, float, float] | None:
         """Quaternion w, x, y, z from body FLU to world ENU; None if the System has no attitude."""
@@ -240,7 +261,10 @@ class SessionEstimators:
 
     def do_deferred_work(self) -> bool:
         """Update slowly varying uncertainties, if that is due. Returns whether anything was done."""
-        return self._wrench is not None and self._wrench.uncertainty.update_parameter_part()
+        has_identified = self.identification is not None and self.identification.do_deferred_work()
+        return (
+            self._wrench is not None and self._wrench.uncertainty.update_parameter_part()
+        ) or has_identified
 
 
 def _widened(reading: Reading, std: float) -> Reading:

@@ -1,0 +1,148 @@
+"""Quantities of an airframe from the results of the banks, with the uncertainty of what these do not know.
+
+Thrust, inertia and drag are relative to the mass; moments of inertia also to the arms:
+
+    J = J_0 s / theta,      std^2: of theta, s, mass, arms, sampling of the commands, and of the model
+
+Measured values are combined with the priors of the airframe, both as log-normal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from rotorid.identification.recursive.excitation import CommandSampling
+from rotorid.identification.recursive.hover_shape import Hover
+from rotorid.identification.recursive.posterior import LAGS, LagPosterior
+from rotorid.models.airframe.airframe import Airframe, Quantity
+
+QUANTITIES: Final = ("thrust_scale", "motor_time_constant", "inertia_x", "inertia_y", "drag")
+"""Names of the quantities. thrust_scale: thrust in hover over that of the thrust curve of the airframe."""
+
+_LAG: Final = (math.log(0.04), 0.8)  # mean and std of the logarithm of a lag without a prior, s
+_LAG_STD: Final = 0.4  # least std of a prior of the logarithm
+_INERTIA_STD: Final = 0.3  # relative, of an airframe without std
+_LARGEST_GAIN_STD: Final = 0.4  # relative, of a gain that is used
+_SCALE_STD: Final = 0.5
+_DRAG_STD: Final = 0.7  # 1/s, over the mass
+_MODEL_STD: Final = {
+    "thrust": 0.011,
+    "inertia": 0.028,
+    "lag": 0.05,
+    "drag": 0.02,
+}  # relative, of what the models leave out
+_LOAD_STD: Final = 0.08  # of the thrust in hover, relative, over the mean load less 1: the form of the curve
+_GUST_FACTOR: Final = 1.7  # of the std of the drag: gusts are not a first-order noise
+_LAG_TO_INERTIA: Final = 0.45  # relative change of an inertia over that of the lag which causes it
+
+
+class Estimate(NamedTuple):
+    """A quantity.
+
+    value, std: by the flight and the prior. prior, prior_std: before the flight. measured, measured_std: by the flight alone;
+    an infinite std where it does not identify the quantity. All in `unit`.
+    """
+
+    value: float
+    std: float
+    prior: float
+    prior_std: float
+    measured: float
+    measured_std: float
+    unit: str
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the flight has halved the standard deviation of the prior at least."""
+        return self.std < 0.5 * self.prior_std
+
+
+def lag_prior_of(airframe: Airframe) -> tuple[float, float]:
+    """Mean and standard deviation of the logarithm of the motor lag, s."""
+    lag = airframe.get("motor_time_constant")
+    if lag is None:
+        return _LAG
+    std = lag.std[0] / lag.number if lag.std else _LAG[1]
+    return math.log(lag.number), max(std, _LAG_STD)
+
+
+def make_estimates(
+    airframe: Airframe,
+    inertia: Quantity,
+    *,
+    hover: Hover | None,
+    scale: tuple[float, float],
+    lag: LagPosterior | None,
+    lag_prior: tuple[float, float],
+    gains: Mapping[int, tuple[float, float]],
+    drag: tuple[float, float],
+    load: float,
+    sampling: CommandSampling,
+) -> dict[str, Estimate]:
+    """All quantities.
+
+    Args:
+        airframe: whose numbers are the priors.
+        inertia: of it, or a prior by size.
+        hover: thrust in hover; None before there is any.
+        scale: s, and its relative standard deviation.
+        lag: of the motors; None before there is any.
+        lag_prior: mean and standard deviation of the logarithm of the lag.
+        gains: theta of the axes that have one.
+        drag: d / m and its standard deviation, 1/s.
+        load: mean specific force along body z over gravity.
+        sampling: of the commands.
+    """
+    mass = airframe.mass.number
+    mass_std = (airframe.mass.std or (0.0,))[0] / mass
+    result: dict[str, Estimate] = {}
+    measured, std = 1.0, math.inf
+    load_std = _LOAD_STD * abs(load - 1.0)
+    if hover is not None:
+        measured = hover.scale
+        std = math.hypot(hover.scale_std / hover.scale, mass_std, _MODEL_STD["thrust"], load_std)
+    result["thrust_scale"] = _combined(1.0, _SCALE_STD, measured, std, "1")
+    measured, std, lag_std = math.exp(lag_prior[0]), math.inf, 0.0
+    if lag is not None:
+        measured = math.exp(lag.log_lag[0])
+        lag_std = math.hypot(_MODEL_STD["lag"], sampling.lag_std / measured)
+        std = math.hypot(lag.log_lag[1], lag_std)
+        if measured < 1.2 * LAGS[0] or measured > LAGS[-1] / 1.2:
+            std = max(std, 0.5)  # beyond the grid
+    result["motor_time_constant"] = _combined(math.exp(lag_prior[0]), lag_prior[1], measured, std, "s")
+    stds = inertia.std or tuple(_INERTIA_STD * v for v in inertia.value)
+    for axis, name in enumerate("xy"):
+        before = inertia.value[axis]
+        measured, std = before, math.inf
+        theta, theta_std = gains.get(axis, (1.0, math.inf))
+        if theta > 0.0 and theta_std < _LARGEST_GAIN_STD * theta:
+            measured = before * scale[0] / theta
+            parts = theta_std / theta, scale[1], mass_std, airframe.arm_relative_std
+            model = _MODEL_STD["inertia"], _LAG_TO_INERTIA * min(lag_std, 0.1), load_std
+            std = math.hypot(*parts, sampling.gain_std, *model)
+        spread = (stds if len(stds) == 3 else stds * 3)[axis] / before
+        result[f"inertia_{name}"] = _combined(before, max(spread, 0.02), measured, std, "kg m^2")
+    value = max(drag[0], 1e-3)
+    std = math.hypot(_GUST_FACTOR * drag[1] / value, mass_std, _MODEL_STD["drag"])
+    result["drag"] = Estimate(
+        mass * value,
+        mass * value * std,
+        mass * 0.3,
+        mass * _DRAG_STD,
+        mass * value,
+        mass * value * std,
+        "N s/m",
+    )
+    return result
+
+
+def _combined(prior: float, prior_std: float, measured: float, std: float, unit: str) -> Estimate:
+    """The estimate of a prior and a measurement. Standard deviations are relative; that of a measurement may be infinite."""
+    value, relative = prior, prior_std
+    if math.isfinite(std):
+        share = std**2 / (std**2 + prior_std**2)
+        value = math.exp(share * math.log(prior) + (1.0 - share) * math.log(measured))
+        relative = prior_std * math.sqrt(share)
+    return Estimate(value, relative * value, prior, prior_std * prior, measured, std * measured, unit)

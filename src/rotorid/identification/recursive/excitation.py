@@ -1,0 +1,149 @@
+"""Whether measurements show the vehicle: motion above the noise, commands that are sampled often enough, constant mass."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+_MOTION_MEMORY: Final = 0.5  # s
+LEAST_MOTION: Final = 0.08
+"""Root mean square of a body rate that shows the vehicle, rad/s."""
+
+_RATIO: Final = 8.0
+_QUIET: Final = 0.3  # rad/s, up to which second differences are noise
+_NOISE_ROWS: Final = 200.0
+_UNDERSAMPLED_LAG: Final = (
+    0.08,
+    0.12,
+)  # std of the lag over the period of the commands, see `CommandSampling`
+_UNDERSAMPLED_GAIN: Final = 0.15
+_REFERENCE_PERIOD: Final = 0.02  # s
+_RESIDUAL_MEMORY: Final = 0.5  # s
+_CHANGED, _RETURNED = 0.08, 0.04  # of the weight
+_SETTLING: Final = 2.0  # s
+_RETURN_TIME: Final = 1.0  # s
+
+
+class Activity:
+    """Whether an axis moves by much more than the noise of its gyro.
+
+    Near rest, the commands follow the noise of the gyro through the controller. Such commands say little about the vehicle,
+    and what the filters assume of the noise (white, of a gyro without filters, of commands between their time stamps) decides
+    the result. Rates are used only while their root mean square over the last half second is well above the noise, which is
+    estimated from second differences.
+
+    Args:
+        least: root mean square that is needed, rad/s.
+    """
+
+    def __init__(self, least: float = LEAST_MOTION) -> None:
+        self._least = least
+        self._noise = 0.0
+        self._weight = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the motion, after a gap; the noise is kept."""
+        self._square, self._rates = 0.0, (math.nan, math.nan)
+        self.is_active = False
+
+    def update(self, rate: float, dt: float) -> bool:
+        """Whether a rate is used. rate: rad/s. dt: since the previous one, s."""
+        share = -math.expm1(-dt / _MOTION_MEMORY)
+        self._square += share * (rate * rate - self._square)
+        before, middle = self._rates
+        self._rates = middle, rate
+        second = rate - 2.0 * middle + before
+        if math.isfinite(second) and self._square < _QUIET**2:
+            self._weight += 1.0
+            self._noise += (second * second / 6.0 - self._noise) / min(self._weight, _NOISE_ROWS)
+        self.is_active = self._square > max(self._least**2, _RATIO**2 * self._noise)
+        return self.is_active
+
+
+class CommandSampling:
+    """What is lost between the time stamps of the commands.
+
+    roughness: mean square of the second differences of the moments over that of the first ones: near 0 for commands that are
+    sampled often, 3 for white ones. Uncertainties follow from it by a rule that fits simulated and recorded flights.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[float, Float64[np.ndarray, " axes"]] | None = None
+        self._change: Float64[np.ndarray, " axes"] | None = None
+        self._first = self._second = 0.0
+        self._periods, self._count = 0.0, 0
+
+    def add(self, t: float, moments: Float64[np.ndarray, " axes"]) -> None:
+        """Add the moments of a command. t: s."""
+        last, before = self._last, self._change
+        self._last = t, moments
+        if last is None or not 0.0 < t - last[0] < 0.3:
+            self._change = None
+            return
+        change = moments - last[1]
+        self._change = change
+        self._periods += t - last[0]
+        self._count += 1
+        self._first += float(change @ change)
+        if before is not None:
+            second = change - before
+            self._second += float(second @ second)
+
+    @property
+    def period(self) -> float:
+        """Mean period, s."""
+        return self._periods / self._count if self._count else 0.0
+
+    @property
+    def roughness(self) -> float:
+        return self._second / self._first if self._first > 0.0 else 0.0
+
+    @property
+    def lag_std(self) -> float:
+        """Standard deviation of a lag by what is lost, s."""
+        constant, slope = _UNDERSAMPLED_LAG
+        return self.period * (constant + slope * self.roughness)
+
+    @property
+    def gain_std(self) -> float:
+        """Relative standard deviation of a gain by what is lost."""
+        return (
+            _UNDERSAMPLED_GAIN * (self.roughness / 3.0) ** 2 * min(self.period / _REFERENCE_PERIOD, 10.0) ** 2
+        )
+
+
+class MassMonitor:
+    """Whether thrust over mass is that of the estimate so far: not while the vehicle carries or touches something else.
+
+    is_constant: as of the latest residual. changed_for: time since it changed, s.
+    """
+
+    def __init__(self) -> None:
+        self._mean = 0.0
+        self._time = 0.0
+        self._quiet = 0.0
+        self.is_constant, self.changed_for = True, 0.0
+
+    def update(self, residual: float, dt: float) -> bool:
+        """Whether a specific force can be used.
+
+        Args:
+            residual: of the specific force along body z, over gravity.
+            dt: since the previous one, s.
+        """
+        self._time += dt
+        self._mean += -math.expm1(-dt / _RESIDUAL_MEMORY) * (residual - self._mean)
+        if self._time < _SETTLING:
+            return True
+        if self.is_constant:
+            self.is_constant = abs(self._mean) < _CHANGED
+            self.changed_for = self._quiet = 0.0
+        else:
+            self.changed_for += dt
+            self._quiet = self._quiet + dt if abs(self._mean) < _RETURNED else 0.0
+            self.is_constant = self._quiet > _RETURN_TIME
+        return self.is_constant

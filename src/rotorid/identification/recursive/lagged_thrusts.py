@@ -1,0 +1,123 @@
+"""Thrusts of the rotors behind every motor lag of a grid, from commands as they arrive.
+
+    T' = (T_c - T) / tau        or, where the speed of a rotor lags, the same of the root of T
+
+Commands are interpolated linearly between their time stamps. The thrusts are integrated on a fine grid, and their integral
+J(t) is interpolated with its slope T, so that the impulse between any two time stamps, at any delay, is a difference of two
+values of J.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+STEP: Final = 0.004
+"""Step of the fine grid, s."""
+
+MAX_GAP: Final = 0.3
+"""Time between two commands, s, from which the thrusts start again."""
+
+_LENGTH: Final = 128  # steps that are kept
+
+
+Shape = Callable[[Float64[np.ndarray, "lags rotors"]], Float64[np.ndarray, "lags rotors"]]
+Impulses = Float64[np.ndarray, "delays lags 2 rotors"]
+
+
+class LaggedThrusts:
+    """Impulses of the rotors at each lag.
+
+    Args:
+        lags: motor time constants, s.
+        rotors: their number.
+        shape: psi, from thrusts of the rotors in N to N.
+        has_speed_lag: whether the speeds of the rotors lag, not their thrusts.
+
+    latest: time up to which they are known, s.
+    """
+
+    def __init__(
+        self, lags: Float64[np.ndarray, " lags"], rotors: int, shape: Shape, *, has_speed_lag: bool = False
+    ) -> None:
+        self._share = (1.0 - np.exp(-STEP / lags))[:, None]
+        self._lags = lags[:, None]
+        self._shape, self._is_speed = shape, has_speed_lag
+        self._impulses = np.zeros((_LENGTH, len(lags), 2, rotors))
+        self._thrusts = np.zeros((_LENGTH, len(lags), 2, rotors))
+        self._state = np.zeros((len(lags), rotors))
+        self._command: tuple[float, Float64[np.ndarray, " rotors"]] | None = None
+        self._count = 0  # of the grid points so far
+        self._first = 0  # number of the grid point of the first one
+
+    @property
+    def latest(self) -> float:
+        return (self._first + self._count - 1) * STEP if self._count else -math.inf
+
+    @property
+    def earliest(self) -> float:
+        """Time from which impulses are available, s."""
+        if not self._count:
+            return math.inf
+        return (self._first + max(self._count - _LENGTH, 0)) * STEP
+
+    def add(self, t: float, thrusts: Float64[np.ndarray, " rotors"]) -> None:
+        """Add commanded thrusts. t: s, later than the previous ones, or they are ignored. thrusts: N, one a rotor."""
+        root = np.sqrt(np.maximum(thrusts, 0.0)) if self._is_speed else thrusts
+        last = self._command
+        if last is not None and t <= last[0]:
+            return
+        self._command = t, root
+        if last is None or t - last[0] > MAX_GAP:
+            self._restart(t, root)
+            return
+        before, old = last
+        slope = (root - old) / (t - before)
+        while (self._first + self._count) * STEP <= t:
+            self._advance(old + slope * ((self._first + self._count - 0.5) * STEP - before))
+
+    def _restart(self, t: float, command: Float64[np.ndarray, " rotors"]) -> None:
+        self._first, self._count = math.ceil(t / STEP), 1
+        self._state[:] = command
+        self._impulses[0] = 0.0
+        self._set_thrusts(0)
+
+    def _advance(self, command: Float64[np.ndarray, " rotors"]) -> None:
+        """One step with a command, that of its middle."""
+        old, place = self._state, self._count % _LENGTH
+        missing = command - old
+        change = missing * self._share
+        self._state = old + change
+        before = (self._count - 1) % _LENGTH
+        self._set_thrusts(place)
+        if self._is_speed:
+            # exact integral of the square of command - missing exp(-s / tau)
+            impulse = (
+                command * command * STEP
+                - 2.0 * command * missing * self._lags * self._share
+                + 0.5 * missing * missing * self._lags * self._share * (2.0 - self._share)
+            )
+        else:
+            impulse = command * STEP - change * self._lags
+        self._impulses[place, :, 0] = self._impulses[before, :, 0] + impulse
+        mean = 0.5 * (self._thrusts[place, :, 1] + self._thrusts[before, :, 1])
+        self._impulses[place, :, 1] = self._impulses[before, :, 1] + STEP * mean
+        self._count += 1
+
+    def _set_thrusts(self, place: int) -> None:
+        thrust = self._state**2 if self._is_speed else self._state
+        self._thrusts[place, :, 0] = thrust
+        self._thrusts[place, :, 1] = self._shape(thrust)
+
+    def impulse(self, t: float, delays: Float64[np.ndarray, " delays"]) -> Impulses:
+        """J of T and of psi at t - delay, N s; times before and after those that are known take the nearest."""
+        x = np.clip((t - delays) / STEP - self._first, max(self._count - _LENGTH, 0), self._count - 1)
+        i = np.minimum(x.astype(int), max(self._count - 2, 0))
+        s = (x - i)[:, None, None, None]
+        a, b = i % _LENGTH, np.minimum(i + 1, self._count - 1) % _LENGTH
+        T = self._thrusts
+        return self._impulses[a] + STEP * s * (T[a] + 0.5 * s * (T[b] - T[a]))

@@ -1,0 +1,157 @@
+"""Motor lag, delay and gains of the axes from banks over noise, delay and lag.
+
+The likelihood of a hypothesis is
+
+    log p = -1/2 sum log S_k - n / 2 log(sum e_k^2 / S_k) + log evidence of the prior
+
+For a given noise, sum e^2 / S is nearly quadratic in delay and lag: it and the other terms are interpolated by cubic splines
+over (delay, log lag), and the likelihoods of all noises and axes and the priors are summed over a fine grid about the maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.interpolate import CubicSpline, RectBivariateSpline, interp1d
+
+from rotorid.identification.recursive.filter_bank import Posterior, ordered_sum
+
+LAGS: Final = np.geomspace(0.006, 0.3, 15)
+"""Motor lags of the banks, s."""
+
+DELAYS: Final = np.linspace(0.0, 0.04, 6)
+"""Delays from commands to the rates of the banks, s."""
+
+_FINE: Final = 61  # points of the fine grid in each direction
+_FINE_LAGS: Final = 1601
+_DEPTH: Final = 15.0  # of the log evidence below its maximum that counts
+
+Grid = Float64[np.ndarray, "delays lags"]
+
+
+class LagPosterior(NamedTuple):
+    """log_lag: mean and standard deviation of the logarithm of the lag, s. delay: s. gains: theta of each axis."""
+
+    log_lag: tuple[float, float]
+    delay: tuple[float, float]
+    gains: tuple[tuple[float, float], ...]
+
+
+def lag_posterior(
+    axes: Sequence[Posterior], log_lag_prior: tuple[float, float], delay_prior: tuple[float, float]
+) -> LagPosterior:
+    """Combine the banks of the axes.
+
+    Args:
+        axes: of the banks; hypotheses are noises, delays and lags, the last one fastest. The first state is theta.
+        log_lag_prior: mean and standard deviation of the logarithm of the lag, s.
+        delay_prior: mean and standard deviation of the delay, s.
+    """
+    if not axes:
+        return LagPosterior(log_lag_prior, delay_prior, ())
+    surfaces = [_surfaces(axis) for axis in axes]
+    d, x = (
+        np.linspace(DELAYS[0], DELAYS[-1], _FINE),
+        np.linspace(math.log(LAGS[0]), math.log(LAGS[-1]), _FINE),
+    )
+    by_axis, L = _evidence(surfaces, d, x, log_lag_prior, delay_prior)
+    for _ in range(2):
+        is_likely = L.max() - _DEPTH < L
+        d, x = _likely_part(d, is_likely.any(axis=1)), _likely_part(x, is_likely.any(axis=0))
+        by_axis, L = _evidence(surfaces, d, x, log_lag_prior, delay_prior)
+    weight = np.exp(L - L.max())
+    weight /= weight.sum()
+    lag = _moments(weight.sum(axis=0), x)
+    delay = _moments(weight.sum(axis=1), d)
+    gains = []
+    for axis, values in zip(surfaces, by_axis, strict=True):
+        share = weight * np.exp(values - np.logaddexp.reduce(values))
+        gain = np.stack([s.gain(d, x) for s in axis])
+        variance = np.stack([np.maximum(s.variance(d, x), 0.0) for s in axis])
+        mean = float(np.sum(share * gain))
+        gains.append((mean, math.sqrt(float(np.sum(share * (variance + (gain - mean) ** 2))))))
+    return LagPosterior(lag, delay, tuple(gains))
+
+
+class _Surface:
+    """Interpolated results of one noise over delay and logarithm of the lag."""
+
+    def __init__(self, half_count: float, squares: Grid, other: Grid, gain: Grid, variance: Grid) -> None:
+        log_lags = np.log(LAGS)
+        self._half_count, self._floor = half_count, 0.5 * squares.min()
+        self._squares = RectBivariateSpline(DELAYS, log_lags, squares)
+        self._other = RectBivariateSpline(DELAYS, log_lags, other)
+        self.gain = RectBivariateSpline(DELAYS, log_lags, gain)
+        self.variance = RectBivariateSpline(DELAYS, log_lags, variance, kx=1, ky=1)
+
+    def log_evidence(self, d: Float64[np.ndarray, " d"], x: Float64[np.ndarray, " x"]) -> np.ndarray:
+        return self._other(d, x) - self._half_count * np.log(np.maximum(self._squares(d, x), self._floor))
+
+
+def _surfaces(axis: Posterior) -> list[_Surface]:
+    """Of the noises that are likely somewhere."""
+    shape = (-1, len(DELAYS), len(LAGS))
+    L, squares, other = (a.reshape(shape) for a in (axis.log_evidence, axis.squares, axis.other))
+    gain, variance = axis.mean[:, 0].reshape(shape), axis.covariance[:, 0, 0].reshape(shape)
+    best = L.max(axis=(1, 2))
+    kept = np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
+    return [_Surface(axis.half_count, squares[i], other[i], gain[i], variance[i]) for i in kept]
+
+
+def _evidence(
+    surfaces: Sequence[Sequence[_Surface]],
+    d: Float64[np.ndarray, " d"],
+    x: Float64[np.ndarray, " x"],
+    log_lag_prior: tuple[float, float],
+    delay_prior: tuple[float, float],
+) -> tuple[list[Float64[np.ndarray, "noises d x"]], Float64[np.ndarray, "d x"]]:
+    """Log evidence of each noise of each axis, and of all together with the priors."""
+    by_axis = [np.stack([s.log_evidence(d, x) for s in axis]) for axis in surfaces]
+    L = ordered_sum(np.stack([np.logaddexp.reduce(values) for values in by_axis]))
+    L = L - 0.5 * ((d - delay_prior[0]) / delay_prior[1])[:, None] ** 2
+    return by_axis, L - 0.5 * ((x - log_lag_prior[0]) / log_lag_prior[1])[None] ** 2
+
+
+def _likely_part(grid: Float64[np.ndarray, " n"], is_likely: np.ndarray) -> Float64[np.ndarray, " n"]:
+    """A grid over the likely part of another one, with one more point of that on each side."""
+    inside = np.flatnonzero(is_likely)
+    low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, len(grid) - 1)]
+    return np.linspace(low, high, _FINE)
+
+
+def _moments(weight: Float64[np.ndarray, " n"], grid: Float64[np.ndarray, " n"]) -> tuple[float, float]:
+    mean = float(np.sum(weight * grid))
+    return mean, math.sqrt(max(float(np.sum(weight * (grid - mean) ** 2)), 0.0))
+
+
+def over_lags(
+    bank: Posterior, log_lag_prior: tuple[float, float]
+) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, "k k"], tuple[float, float]]:
+    """Mean and covariance of the states of a bank over noises and lags, and mean and standard deviation of the logarithm of
+    the lag.
+
+    Args:
+        bank: hypotheses are noises and lags, the last one fastest.
+        log_lag_prior: mean and standard deviation of the logarithm of the lag, s.
+    """
+    log_lags, k = np.log(LAGS), bank.mean.shape[1]
+    x = np.linspace(log_lags[0], log_lags[-1], _FINE_LAGS)
+    shape = (-1, len(LAGS))
+    best = bank.log_evidence.reshape(shape).max(axis=1)
+    kept = np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
+    squares, other = (a.reshape(shape)[kept] for a in (bank.squares, bank.other))
+    smooth = np.maximum(CubicSpline(log_lags, squares, axis=1)(x), 0.5 * squares.min(axis=1, keepdims=True))
+    L = CubicSpline(log_lags, other, axis=1)(x) - bank.half_count * np.log(smooth)
+    L = L - 0.5 * ((x - log_lag_prior[0]) / log_lag_prior[1]) ** 2
+    weight = np.exp(L - L.max())
+    weight /= weight.sum()
+    means = CubicSpline(log_lags, bank.mean.reshape(*shape, k)[kept], axis=1)(x)
+    total = np.sum(weight[..., None] * means, axis=(0, 1))
+    deviation = means - total
+    spread = interp1d(log_lags, bank.covariance.reshape(*shape, k, k)[kept], axis=1)(x)
+    spread = spread + deviation[..., :, None] * deviation[..., None, :]
+    return total, np.sum(weight[..., None, None] * spread, axis=(0, 1)), _moments(weight.sum(axis=0), x)

@@ -1,0 +1,169 @@
+"""Thrust per command and drag from the specific force, by banks over lag and noise.
+
+    f_z = s (phi_1 + e phi_2) - b v_z + a,          phi_1 = sum T / m,   phi_2 = sum psi(T) / m
+    f_xy = -(d / m) (R^T (v - w))_xy + b_xy + a_xy
+
+s is the thrust in hover over that of the airframe file, s (1 + e) the same of the slope of the thrust curve (`hover_shape`), b
+the loss of thrust by inflow, d the drag, w the wind, b_xy a bias (accelerometer, centre of mass), and a a first-order
+coloured noise. The regression on v and d w is linear.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from rotorid.identification.recursive.filter_bank import DIFFUSE, FilterBank, ordered_sum
+from rotorid.identification.recursive.posterior import over_lags
+
+_DISTURBANCES: Final = (0.03, 0.2, 1.0, 5.0, 25.0)  # std of a over that of the white noise
+_CORRELATIONS: Final = (0.15, 1.0)  # s
+_GUSTS: Final = (0.15, 1.0, 4.0)  # s, the same of the drag
+_LEAST_ROWS: Final = 25
+_SCALE: Final = (1.0, 0.5)  # of s, mean and std of the prior
+_INFLOW_STD: Final = 0.5  # 1/s
+_DRAG: Final = (0.3, 0.7)  # 1/s, mean and std of d / m
+_WIND: Final = 2.0  # m/s^2, std of d w / m
+_BIAS: Final = 0.15  # m/s^2
+
+
+class _Coloured:
+    """Noises of a bank, and the decay of a coloured noise. repeats: number of other hypotheses of each. correlations: s."""
+
+    def __init__(self, repeats: int, correlations: Sequence[float]) -> None:
+        noises = np.array(list(itertools.product(_DISTURBANCES, correlations)))
+        self.count = len(noises)
+        self.variance, self._time = np.repeat(noises[:, 0], repeats) ** 2, np.repeat(noises[:, 1], repeats)
+
+    def decay(self, filters: FilterBank, states: Sequence[int], dt: float) -> None:
+        """Predict the coloured noises. dt: s."""
+        factor = np.exp(-dt / self._time)
+        for state in states:
+            filters.x[state] *= factor
+            filters.P[state] *= factor
+            filters.P[:, state] *= factor
+            filters.P[state, state] += (1.0 - factor * factor) * self.variance
+
+
+class ThrustBank:
+    """Thrust per command. lags: their number."""
+
+    def __init__(self, lags: int) -> None:
+        self._noise = _Coloured(lags, _CORRELATIONS)
+        self.filters = FilterBank(np.array([DIFFUSE, DIFFUSE, DIFFUSE, 0.0]), lags * self._noise.count)
+        self.filters.P[3, 3] = self._noise.variance
+        self._warm_up = 3
+
+    def step(
+        self,
+        force: float,
+        scale: Float64[np.ndarray, " lags"],
+        shape: Float64[np.ndarray, " lags"],
+        climb: float,
+        dt: float,
+    ) -> None:
+        """Use a specific force.
+
+        Args:
+            force: along body z, m/s^2.
+            scale, shape: phi_1 and phi_2 at each lag, m/s^2.
+            climb: velocity along body z, m/s; 0 if unknown.
+            dt: time since the previous one, s.
+        """
+        self._noise.decay(self.filters, (3,), dt)
+        h = np.empty((4, self.filters.x.shape[1]))
+        h[0], h[1] = np.tile(scale, self._noise.count), np.tile(shape, self._noise.count)
+        h[2], h[3] = -climb, 1.0
+        self.filters.update(force, h, counts=self._warm_up == 0)
+        self._warm_up = max(self._warm_up - 1, 0)
+
+    def residual(
+        self,
+        force: float,
+        scale: Float64[np.ndarray, " lags"],
+        shape: Float64[np.ndarray, " lags"],
+        climb: float,
+    ) -> float:
+        """A specific force less its prediction by the most likely hypothesis, without coloured noise. As `step`."""
+        filters = self.filters
+        if not filters.count:
+            return 0.0
+        best = int(
+            np.argmin(filters.log_determinant + filters.count * np.log(np.maximum(filters.squares, 1e-300)))
+        )
+        lag = best % len(scale)
+        x = filters.x[:, best]
+        return float(force - scale[lag] * x[0] - shape[lag] * x[1] + climb * x[2])
+
+    def posterior(
+        self, shape_std: float, log_lag_prior: tuple[float, float]
+    ) -> tuple[Float64[np.ndarray, " 2"], Float64[np.ndarray, "2 2"]]:
+        """s and s e with their covariance. shape_std: of the prior of e."""
+        prior = np.diag([_SCALE[1] ** 2, shape_std**2, _INFLOW_STD**2])
+        if self.filters.count < _LEAST_ROWS:
+            return np.array([_SCALE[0], 0.0]), prior[:2, :2]
+        result = self.filters.posterior((0, 1, 2), np.array([_SCALE[0], 0.0, 0.0]), prior)
+        mean, covariance, _ = over_lags(result, log_lag_prior)
+        return mean[:2], covariance[:2, :2]
+
+
+class DragBank:
+    """Drag over mass."""
+
+    def __init__(self) -> None:
+        self._noise = _Coloured(1, _GUSTS)
+        self.filters = FilterBank(np.array([DIFFUSE] * 5 + [0.0, 0.0]), self._noise.count)
+        for state in (5, 6):
+            self.filters.P[state, state] = self._noise.variance
+        self._warm_up = 4
+
+    def step(self, force: Sequence[float], velocity: np.ndarray, R: np.ndarray, dt: float) -> None:
+        """Use a specific force.
+
+        Args:
+            force: along body x and y, without that of the rotors, m/s^2.
+            velocity: world, m/s.
+            R: rotation matrix, body to world.
+            dt: time since the previous one, s.
+        """
+        self._noise.decay(self.filters, (5, 6), dt)
+        body = ordered_sum(R * velocity[:, None])
+        for i in range(2):
+            row = np.zeros(7)
+            row[0], row[1], row[2] = -body[i], R[0, i], R[1, i]
+            row[3 + i] = row[5 + i] = 1.0
+            h = np.broadcast_to(row[:, None], self.filters.x.shape)
+            self.filters.update(force[i], h, counts=self._warm_up == 0)
+        self._warm_up = max(self._warm_up - 1, 0)
+
+    def posterior(self) -> tuple[float, float]:
+        """d / m and its standard deviation, 1/s."""
+        value, covariance = self._mixture()
+        return float(value[0]), float(np.sqrt(covariance[0, 0]))
+
+    def wind(self) -> Float64[np.ndarray, " 2"]:
+        """d w / m along world x and y, m/s^2."""
+        return self._mixture()[0][1:3]
+
+    def _mixture(self) -> tuple[Float64[np.ndarray, " 5"], Float64[np.ndarray, "5 5"]]:
+        prior = np.diag([_DRAG[1], _WIND, _WIND, _BIAS, _BIAS]) ** 2
+        mean = np.array([_DRAG[0], 0.0, 0.0, 0.0, 0.0])
+        if self.filters.count < _LEAST_ROWS:
+            return mean, prior
+        return self.filters.posterior(range(5), mean, prior).mixture()
+
+
+def rotation_matrix(q: Float64[np.ndarray, " 4"]) -> Float64[np.ndarray, "3 3"]:
+    """Matrix of a unit quaternion w, x, y, z."""
+    w, x, y, z = q
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )

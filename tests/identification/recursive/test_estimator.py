@@ -1,0 +1,142 @@
+"""The recursive identification finds the airframe of a simulated quadrotor, and says what it does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from rotorid.errors import AirframeError
+from rotorid.identification.recursive.estimator import AirframeIdentifier, identify_recursively
+from rotorid.identification.recursive.identified_airframe import identified_airframe
+from rotorid.logs.flight import Flight
+from rotorid.models.airframe.airframe import Quantity, airframe_toml, parse_airframe
+from tests.identification.recursive.small_flight import CURVE, MASS, TRUTH, exchanged, flight, prior
+
+TARGETS = {"motor_time_constant": 0.15, "inertia_x": 0.15, "inertia_y": 0.15, "drag": 0.1}
+START, END = 0.5, 12.0
+
+
+def identified(log: Flight, airframe=None, end: float = END) -> AirframeIdentifier:
+    *_, (_, identifier) = identify_recursively(log, airframe or prior(), [(START, end)], end - START - 0.1)
+    return identifier
+
+
+@pytest.fixture(scope="module")
+def log() -> Flight:
+    return flight(0, END)
+
+
+@pytest.fixture(scope="module")
+def result(log: Flight) -> AirframeIdentifier:
+    return identified(log)
+
+
+def true_thrust_scale() -> float:
+    thrust = MASS * 9.81 / 4.0
+    command = (-CURVE[1] + math.sqrt(CURVE[1] ** 2 + 4.0 * CURVE[2] * thrust)) / (2.0 * CURVE[2])
+    return thrust / (2.6 * command + 4.2 * command**2)
+
+
+def test_it_finds_the_vehicle_after_twelve_seconds(result):
+    estimates = result.estimates()
+    for name, share in TARGETS.items():
+        estimate, truth = estimates[name], TRUTH[name]
+        assert estimate.value == pytest.approx(truth, rel=share)
+        assert abs(estimate.value - truth) < 3.0 * estimate.std
+        assert estimate.std < 1.3 * share * truth
+        assert estimate.is_identified
+    scale = estimates["thrust_scale"]
+    assert scale.value == pytest.approx(true_thrust_scale(), rel=0.02)
+    assert scale.std < 0.03 * scale.value
+
+
+def test_the_same_measurements_give_the_same_numbers(log):
+    assert identified(log, end=4.0).estimates() == identified(log, end=4.0).estimates()
+
+
+def test_an_unknown_mass_is_in_every_band(log, result):
+    airframe = prior()
+    quantities = {**airframe.quantities, "mass": Quantity((MASS,), "kg", (0.2,))}
+    unknown = identified(log, dataclasses.replace(airframe, quantities=quantities), 5.0).estimates()
+    known = result.estimates()
+    for name in ("thrust_scale", "drag", "inertia_x", "inertia_y"):
+        assert unknown[name].std > 0.15 * known[name].value
+        assert known[name].std < 0.08 * known[name].value
+
+
+def test_without_motion_it_returns_the_priors():
+    quiet = flight(1, 4.0)
+    still = quiet.with_signals(
+        dataclasses.replace(
+            quiet["body_rate"],
+            values=0.01 * np.random.default_rng(0).normal(size=quiet["body_rate"].values.shape),
+        )
+    )
+    estimates = identified(still, end=4.0).estimates()
+    for name in ("motor_time_constant", "inertia_x", "inertia_y"):
+        assert not estimates[name].is_identified
+        assert (estimates[name].value, estimates[name].std) == (
+            estimates[name].prior,
+            estimates[name].prior_std,
+        )
+        assert math.isinf(estimates[name].measured_std)
+    assert estimates["thrust_scale"].is_identified
+
+
+def test_slow_commands_identify_no_lag():
+    slow = flight(2, END)
+    commands = slow["rotor_command"]
+    sparse = dataclasses.replace(commands, times=commands.times[::10], values=commands.values[::10])
+    estimates = identified(slow.with_signals(sparse)).estimates()
+    assert not estimates["motor_time_constant"].is_identified
+    for name in ("motor_time_constant", "inertia_x", "inertia_y"):
+        assert abs(estimates[name].value - TRUTH[name]) < 2.5 * estimates[name].std
+
+
+def test_a_gap_does_not_disturb_it(log, result):
+    cut = log.with_signals(
+        *(
+            dataclasses.replace(log[name], times=log[name].times[keep], values=log[name].values[keep])
+            for name in ("rotor_command", "body_rate", "specific_force", "velocity", "attitude")
+            for keep in [(log[name].times < 4.0) | (log[name].times > 5.5)]
+        )
+    )
+    estimates, whole = identified(cut, end=9.0).estimates(), result.estimates()
+    for name, estimate in estimates.items():
+        assert abs(estimate.value - whole[name].value) < 2.0 * estimate.std
+
+
+def test_a_payload_interrupts_it(log, result):
+    force = log["specific_force"]
+    values = force.values.copy()
+    values[force.times > 6.0, 2] *= 0.75
+    loaded = identified(log.with_signals(dataclasses.replace(force, values=values)), end=9.0)
+    assert not loaded.mass_monitor.is_constant
+    scale, before = loaded.estimates()["thrust_scale"], result.estimates()["thrust_scale"]
+    assert scale.value == pytest.approx(before.value, abs=3.0 * scale.std)
+
+
+def test_the_airframe_is_written_with_its_source(result):
+    airframe = identified_airframe(result, "a test")
+    assert airframe is not None
+    assert airframe.fly_back is None
+    assert "not validated" in airframe.description
+    read = parse_airframe(airframe_toml(airframe), "identified.toml")
+    assert read.number("motor_time_constant") == pytest.approx(TRUTH["motor_time_constant"], rel=0.15)
+    assert read.quantities["inertia"].value[0] == pytest.approx(TRUTH["inertia_x"], rel=0.1)
+    assert "a test" in read.quantities["drag"].source
+    assert read.thrust_curve is not None
+    command = np.array([0.35, 0.45])
+    by_file, true = (
+        np.polynomial.polynomial.polyval(command, c) for c in (read.thrust_curve.coefficients, CURVE)
+    )
+    np.testing.assert_allclose(by_file, true, rtol=0.03)
+
+
+def test_it_needs_rotors_and_a_thrust_curve():
+    with pytest.raises(AirframeError, match="thrust_curve"):
+        AirframeIdentifier(dataclasses.replace(prior(), thrust_curve=None))
+    assert exchanged(prior(), 0, 1).rotors[0] == prior().rotors[1]
