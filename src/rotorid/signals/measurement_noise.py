@@ -2,35 +2,72 @@
 
 A filter whose assumed noise is smaller than the vibration of the vehicle follows the vibration; `measured_noise` raises the
 assumed noise. It never lowers it, since assumed noise also stands for model errors, which differences do not show.
+
+What varies within some rows (gusts that the autopilot answers, slow vibration) is not white: taken for white noise, it counts
+once for each row, and a closed loop makes it look like the response to a command. It is replaced by the white noise whose means
+over `_BLOCK` s vary as much. What the commands explain is no noise, and subtracted before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import numpy as np
+from jaxtyping import Bool, Float
 
 from rotorid.geometry.spaces import Space
 from rotorid.signals.samples import Samples
 from rotorid.signals.series import white_noise
 
 _MIN_ROWS = 50
+_BLOCK: Final = 0.2  # s
+_BLOCK_ROWS: Final = 3
+_PART: Final = 10.0  # s; the noise is that of the noisier parts, which a filter has to bear
+_QUANTILE: Final = 0.75
+_MIN_BLOCKS: Final = 8
 
 
-def measured_noise(samples: Samples, outputs: Space) -> dict[str, tuple[float, ...]]:
+def measured_noise(
+    samples: Samples, outputs: Space, explained: Mapping[str, Float[np.ndarray, "n k"]] | None = None
+) -> dict[str, tuple[float, ...]]:
     """Estimate the measurement noise of vector outputs; it is never below the assumed noise.
 
     Args:
         samples: n rows of the outputs.
         outputs: their blocks with the assumed noise.
+        explained: by output, what the inputs explain of it, in its unit. Where it is given, noise that is not white counts too.
     Returns:
         Standard deviation of each component by output, in its unit: the larger of the estimated and the
         assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
     """
-    y, mask = np.asarray(samples.y), np.asarray(samples.mask)
+    y, mask, t = np.asarray(samples.y), np.asarray(samples.mask), np.asarray(samples.t)
+    explained = explained or {}
     noise = {}
     for name, block in outputs.items():
         rows = mask[:, outputs.tangent[name]].all(axis=1)
         if block.rotation or rows.sum() < _MIN_ROWS:
             continue
-        estimate = white_noise(y[rows][:, outputs.stored[name]])
-        noise[name] = tuple(float(v) for v in np.maximum(estimate, block.noise_vector))
+        values = y[rows][:, outputs.stored[name]]
+        estimate = np.maximum(white_noise(values), block.noise_vector)
+        if name in explained:
+            estimate = np.maximum(estimate, coloured_noise(t[rows], values - explained[name][rows]))
+        noise[name] = tuple(float(v) for v in estimate)
     return noise
+
+
+def coloured_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
+    """Standard deviation of the white noise of rows whose means over 0.2 s vary as those of y do, in the unit of y.
+
+    What is slower than about a second is left out. Zeros where rows or time are too few. t: of the rows, s.
+    """
+    block = np.floor((t - t[0]) / _BLOCK).astype(int)
+    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    counts = np.diff(starts, append=len(t))
+    full: Bool[np.ndarray, " blocks"] = counts >= _BLOCK_ROWS
+    if full.sum() < _MIN_BLOCKS:
+        return np.zeros(y.shape[1])
+    means = np.add.reduceat(y, starts, axis=0)[full] / counts[full, None]
+    parts = max(len(means) // round(_PART / _BLOCK), 1)
+    stds = [white_noise(part) for part in np.array_split(means, parts)]
+    return np.quantile(stds, _QUANTILE, axis=0) * np.sqrt(np.median(counts[full]))

@@ -36,9 +36,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
+from scipy.signal import lfilter
 
 from rotorid.errors import SettingError
 from rotorid.geometry import rotations
@@ -51,6 +53,8 @@ from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_rela
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.numerics.integrators import Solved
 from rotorid.numerics.lag import lag_end_and_mean
+from rotorid.signals.measurement_noise import measured_noise
+from rotorid.signals.samples import Samples
 from rotorid.signals.series import white_noise
 
 ThrustInput = Literal["rotor_command", "thrust", "rotor_thrust", "rotor_speed"]
@@ -158,6 +162,22 @@ class Multirotor(System):
         lag = self.parameter("motor_time_constant").values[0]
         return {"thrust": max(sigma * math.sqrt(2.0 / lag), self.states["thrust"].noise_vector[0])}
 
+    def commanded_force(
+        self, t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n inputs"], y: Float[np.ndarray, "n stored"]
+    ) -> Float[np.ndarray, "n 3"]:
+        """Specific force of the commanded thrust after its lag, m/s^2, body; along z its mean is that of the measured one.
+
+        t: of the rows, s. u, y: rows of inputs and outputs; y with measured specific forces.
+        """
+        thrust = np.asarray(jax.vmap(lambda row: self.commanded_thrust(self.inputs.unpack(row)))(u))
+        step = float(np.median(np.diff(t)))
+        share = -math.expm1(-step / self.parameter("motor_time_constant").values[0])
+        thrust, _ = lfilter([share], [1.0, share - 1.0], thrust, zi=[(1.0 - share) * thrust[0]])
+        force = y[:, self.outputs.stored["specific_force"]][:, 2]
+        result = np.zeros((len(t), 3))
+        result[:, 2] = thrust * np.mean(force) / max(float(np.mean(thrust)), 1e-9 * self.weight)
+        return result
+
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
         """f: force of the air on the vehicle in N, world frame."""
         zero = jnp.zeros_like(x["thrust"])
@@ -207,6 +227,19 @@ class Multirotor(System):
             "specific_force": p["thrust_scale"] / p["mass"] * (_along_z(x["thrust"]) + air_force)
             + p["accelerometer_bias"],
         }
+
+
+def flight_noise(samples: Samples, system: System) -> dict[str, tuple[float, ...]]:
+    """Standard deviations of the measurement noise of a flight by output; for a `Multirotor` with gusts (see `measured_noise`)."""
+    if not isinstance(system, Multirotor):
+        return measured_noise(samples, system.outputs)
+    y, mask = np.asarray(samples.y), np.asarray(samples.mask)
+    rows = mask[:, system.outputs.tangent["specific_force"]].all(axis=1)
+    if rows.sum() < 2:
+        return measured_noise(samples, system.outputs)
+    explained = np.zeros((len(y), 3))
+    explained[rows] = system.commanded_force(np.asarray(samples.t)[rows], np.asarray(samples.u)[rows], y[rows])
+    return measured_noise(samples, system.outputs, {"specific_force": explained})
 
 
 def multirotor(

@@ -30,12 +30,11 @@ from rotorid.models.airframe.from_log.make import airframe_to_track
 from rotorid.models.airframe.measured import Weighed
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
-from rotorid.models.multirotor.with_drag import Multirotor
+from rotorid.models.multirotor.with_drag import Multirotor, flight_noise
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
 from rotorid.signals.force_frame import with_body_force
-from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
@@ -156,7 +155,7 @@ class PreparedFlight:
     """A flight prepared once for all estimators over one System.
 
     flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
-    `measured_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
+    `flight_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
     values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the
     specific force in the world frame; it is in the body frame here. faults: rotors that lose thrust, whose loss the commands
     and the thrust of the flight contain. phases: of the
@@ -238,7 +237,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
         truth |= {"wind_x": wind[:, 0], "wind_y": wind[:, 1]}
     if (mass := truth_at(flight, "true_mass", t)) is not None:
         truth["mass"] = mass[:, 0]
-    noise = measured_noise(samples, system.outputs)
+    noise = flight_noise(samples, system)
     process_noise = system.input_noise(np.asarray(samples.u)) if isinstance(system, Multirotor) else {}
     return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned, faults, phases)
 
