@@ -135,6 +135,25 @@ def test_a_stream_reports_its_engine_and_keeps_its_state():
     assert streams["c"].state is None
 
 
+def test_a_stream_goes_on_with_another_noise():
+    """From the row of the change on the gain is that of the other noise, and the state is kept."""
+    outputs = Pendulum().outputs
+    noises = ({}, {name: tuple(3.0 * std for std in block.noise_vector) for name, block in outputs.items()})
+    filters = [ekf(Pendulum(), measurement_noise=noise) for noise in noises]
+    samples, _ = matched(filters[0], seed=2, steps=30)
+    last = {}
+    for engine in ("c", "jax"):
+        stream, unchanged = (Stream(filters[0], engine=engine) for _ in range(2))
+        for k, row in enumerate(rows(samples)):
+            if k == 20:
+                stream.go_on_with(filters[1])
+            estimate, other = stream.step(row), unchanged.step(row)
+            is_same = np.array_equal(estimate.innovation_std, other.innovation_std)
+            assert is_same == (k < 20)
+        last[engine] = estimate
+    np.testing.assert_allclose(last["c"].value, last["jax"].value, rtol=1e-9, atol=1e-12)
+
+
 def test_estimates_of_a_stream_are_not_overwritten_by_the_next():
     filter_ = ekf(Pendulum())
     samples, _ = matched(filter_, seed=2, steps=3)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.logs.flight import Flight, Signal
-from rotorid.signals.measurement_noise import measured_noise
+from rotorid.signals.measurement_noise import coloured_noise, measured_noise
 from rotorid.signals.sampling import (
     MAX_RATE,
     command_steps,
@@ -149,6 +150,18 @@ def test_noise_is_never_lowered():
         found = measured_noise(sample(flight(velocity=shaking), INPUTS, OUTPUTS), OUTPUTS)
         np.testing.assert_allclose(found["velocity"], expected, rtol=0.15)
         assert "attitude" not in found
+
+
+def test_noise_that_is_not_white_counts_by_its_means():
+    """Autoregressive noise of variance s^2, correlation c between rows: means as of white noise of s^2 (1 + c) / (1 - c)."""
+    rng, c = np.random.default_rng(3), 0.8
+    t = np.arange(20000) * 0.01
+    shaking = lfilter([np.sqrt(1.0 - c**2)], [1.0, -c], rng.normal(0.0, 0.4, (len(t), 2)), axis=0)
+    slow = np.column_stack([np.sin(0.5 * t), t > 30.0])
+    found = coloured_noise(t, shaking + slow)
+    np.testing.assert_allclose(found, 0.4 * np.sqrt((1.0 + c) / (1.0 - c)), rtol=0.3)
+    np.testing.assert_allclose(coloured_noise(t, rng.normal(0.0, 0.4, (len(t), 2))), 0.4, rtol=0.3)
+    np.testing.assert_array_equal(coloured_noise(t[:100], shaking[:100]), 0.0)
 
 
 def test_white_noise_of_unevenly_spaced_samples_excludes_motion():

@@ -170,15 +170,9 @@ class CompiledStream:
         self._library = compiled.library(1)
         self._x = np.zeros(compiled.x_size)
         self._x[: compiled.constants.size] = compiled.constants
-        arrays, sample = (
-            self._x[compiled.constants.size : compiled.sample_offset],
-            self._x[compiled.sample_offset : compiled.state_offset],
-        )
+        sample = self._x[compiled.sample_offset : compiled.state_offset]
         self._parts = compiled.sample.parts_of(sample)
-        for part, leaf in zip(
-            compiled.arrays.parts_of(arrays), jax.tree.leaves(eqx.filter(estimator, _is_array)), strict=True
-        ):
-            part[...] = leaf
+        self.take_numbers_of(estimator)
         self._memory = np.zeros(ctypes.c_long.in_dll(self._library, "memory_size").value)
         self._record = Record(compiled.estimate_shapes)
         self._x_pointer, self._memory_pointer = (
@@ -187,6 +181,13 @@ class CompiledStream:
         self._table = _table(self._record.leaves, None, 0)
         self._advance = self._library.advance
         self._advance.restype = None
+
+    def take_numbers_of(self, estimator: AbstractEstimator) -> None:
+        """Use the numbers of another estimator of the same form from the next sample on."""
+        arrays = self._x[self._compiled.constants.size : self._compiled.sample_offset]
+        leaves = jax.tree.leaves(eqx.filter(estimator, _is_array))
+        for part, leaf in zip(self._compiled.arrays.parts_of(arrays), leaves, strict=True):
+            part[...] = leaf
 
     def start(self, sample: Samples) -> None:
         """The state before a first sample."""

@@ -268,6 +268,12 @@ class Stream:
             self._started = True
         return self._program.step(sample)
 
+    def go_on_with(self, estimator: AbstractEstimator) -> None:
+        """Use another estimator, of other numbers only (as of the noise), from the next sample on; the state is kept."""
+        self.estimator = estimator
+        if self._program is not None:
+            self._program.take_numbers_of(estimator)
+
     def _compile(self, sample: Samples) -> CompiledStream | _JaxStream:
         if isinstance(self.estimator, AbstractParticleFilter):
             return run_on_engine(
@@ -307,10 +313,12 @@ class _JaxStream:
         self._flat = np.zeros(self._sample.size, dtype)
         self._parts = self._sample.parts_of(self._flat)
 
-        def advance(carry, flat):
+        self._numbers, form = eqx.partition(estimator, eqx.is_array)
+
+        def advance(estimator_numbers, carry, flat):
             numbers, excluded = carry
             state, estimate = step(
-                estimator,
+                eqx.combine(estimator_numbers, form),
                 self._state.unpack(numbers[: self._state.size], excluded),
                 self._sample.unpack(flat),
             )
@@ -318,6 +326,9 @@ class _JaxStream:
             return jnp.concatenate([next_numbers, self._estimate.pack(estimate)[0]]), excluded
 
         self._advance = jax.jit(advance)
+
+    def take_numbers_of(self, estimator: AbstractEstimator) -> None:
+        self._numbers = eqx.filter(estimator, eqx.is_array)
 
     def start(self, sample: Samples) -> None:
         numbers, excluded = self._state.pack(self._init(jax.tree.map(jnp.asarray, sample)))
@@ -338,6 +349,6 @@ class _JaxStream:
             self._parts, (sample.t, sample.dt, sample.u, sample.y, sample.mask), strict=True
         ):
             part[...] = leaf
-        self._carry = self._advance(self._carry, self._flat)
+        self._carry = self._advance(self._numbers, self._carry, self._flat)
         # Waiting for the numbers here also makes it safe to fill self._flat again.
         return self._estimate.unpack(np.asarray(self._carry[0])[self._state.size :])

@@ -1,7 +1,8 @@
 """An estimator that is updated row by row while the vehicle flies.
 
-The measurement noise is estimated from the first `NOISE_PERIOD` s in the air (see `signals.series`); afterwards these rows are
-processed with it. Later measurements never change earlier estimates, so that the same rows always give the same estimates.
+The measurement noise is estimated from the first `NOISE_PERIOD` s in the air (see `flight_noise`); afterwards these rows are
+processed with it. Every `NOISE_PERIOD` s it is estimated again, from the last `NOISE_MEMORY` s: gusts come and go. Later
+measurements never change earlier estimates, so that the same rows always give the same estimates.
 
 After a pause of more than `PAUSE` s, on the ground or without messages, the payload may be another one. The pause then counts
 as at least `PAYLOAD_TIME` s: over that time the drift of the mass amounts to 30 % of it, that of drag to 5 %. What is
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import jax
@@ -26,12 +27,15 @@ from rotorid.live.estimation.derived_quantities import DerivedQuantities
 from rotorid.live.estimation.gust_error import GustError
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.snapshot import Reading
+from rotorid.models.multirotor.with_drag import flight_noise
 from rotorid.models.system import System
-from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
 
 NOISE_PERIOD: Final = 2.0
-"""s in the air from which the measurement noise is estimated."""
+"""s in the air from which the measurement noise is first estimated, and between two later estimates."""
+
+NOISE_MEMORY: Final = 10.0
+"""s in the air from which it is estimated later."""
 
 PAUSE: Final = 3.0
 """s without rows after which the payload may have changed."""
@@ -40,6 +44,7 @@ PAYLOAD_TIME: Final = 115.0
 """s of drift for a change of payload (see `models.multirotor.bare.MASS_DRIFT`)."""
 
 _MIN_ROWS: Final = 100  # for the estimate of the noise
+_NOISE_CHANGE: Final = 1.15  # factor from which on another noise is used
 
 EstimatorBuilder = Callable[[dict[str, tuple[float, ...]]], AbstractEstimator]
 """Builds an estimator from the standard deviations of the measurement noise by output."""
@@ -89,7 +94,9 @@ class Tracker:
     ) -> None:
         self.system, self._thrust_std = system, thrust_std
         self._build = build
-        self._noise_rows: list[Samples] = []
+        self._noise_rows: deque[Samples] = deque()
+        self._noise: dict[str, tuple[float, ...]] = {}
+        self._noise_time = math.inf  # of the next estimate of the noise
         self._stream: Stream | None = None
         self._last: float | None = None
         self._checkpoints: deque[Checkpoint] = deque()
@@ -113,7 +120,7 @@ class Tracker:
     @property
     def is_estimating_noise(self) -> bool:
         """Whether rows are collected for the estimate of the measurement noise, after which the step is needed."""
-        return bool(self._noise_rows)
+        return self._stream is None and bool(self._noise_rows)
 
     def update(self, row: SampleRow) -> StepEstimate | None:
         """The estimate after one more row in the air; None while the measurement noise is estimated."""
@@ -128,15 +135,32 @@ class Tracker:
             np.array(row.mask),
         )
         sample: Samples = jax.tree.unflatten(self._structure, numbers)
-        if self._stream is not None:
-            return self._step(sample, dt)
         self._noise_rows.append(sample)
+        if self._stream is not None:
+            if row.t >= self._noise_time:
+                self._update_noise(row.t)
+            return self._step(sample, dt)
         if len(self._noise_rows) < _MIN_ROWS or row.t - float(self._noise_rows[0].t) < NOISE_PERIOD:
             return None
-        rows, self._noise_rows = self._noise_rows, []
-        noise = measured_noise(_stacked(rows), self.system.outputs)
-        self._stream = Stream(self._build(noise))
-        return [self._step(s, float(s.dt)) for s in rows][-1]
+        self._noise = flight_noise(_stacked(self._noise_rows), self.system)
+        self._noise_time = row.t + NOISE_PERIOD
+        self._stream = Stream(self._build(self._noise))
+        return [self._step(s, float(s.dt)) for s in list(self._noise_rows)][-1]
+
+    def _update_noise(self, t: float) -> None:
+        """Estimate the noise again, and go on with it where it has changed. t: session time, s."""
+        assert self._stream is not None
+        self._noise_time = t + NOISE_PERIOD
+        while float(self._noise_rows[0].t) < t - NOISE_MEMORY:
+            self._noise_rows.popleft()
+        if len(self._noise_rows) < _MIN_ROWS:
+            return
+        noise = self._noise | flight_noise(_stacked(self._noise_rows), self.system)
+        before = {name: block.noise_vector for name, block in self.system.outputs.items()} | self._noise
+        pairs = [(new, old) for name in noise for new, old in zip(noise[name], before[name], strict=True)]
+        if max(max(new / old, old / new) for new, old in pairs) > _NOISE_CHANGE:
+            self._noise = noise
+            self._stream.go_on_with(self._build(noise))
 
     def _step(self, sample: Samples, dt: float) -> StepEstimate:
         assert self._stream is not None
@@ -162,6 +186,7 @@ class Tracker:
         self._stream.return_to(checkpoint.state)
         self._last = checkpoint.estimate.t
         self._checkpoints = deque(c for c in self._checkpoints if c.estimate.t <= self._last)
+        self._noise_rows = deque(s for s in self._noise_rows if float(s.t) <= self._last)
 
     def common_relative_std(self, estimate: Estimate) -> float:
         """The part of the main quantity's relative standard deviation that scales all its values together."""
@@ -192,5 +217,5 @@ def _blank(system: System) -> Samples:
     return Samples(jnp.zeros(()), jnp.zeros(()), jnp.asarray(inputs.initial(), float), y, mask)
 
 
-def _stacked(rows: list[Samples]) -> Samples:
+def _stacked(rows: Iterable[Samples]) -> Samples:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)

@@ -230,7 +230,10 @@ class Multirotor(System):
 
 
 def flight_noise(samples: Samples, system: System) -> dict[str, tuple[float, ...]]:
-    """Standard deviations of the measurement noise of a flight by output; for a `Multirotor` with gusts (see `measured_noise`)."""
+    """Standard deviations of the measurement noise of a flight by output, see `measured_noise`.
+
+    That of the specific force contains gusts, beyond what the commanded thrust explains, if the System is a `Multirotor`.
+    """
     if not isinstance(system, Multirotor):
         return measured_noise(samples, system.outputs)
     y, mask = np.asarray(samples.y), np.asarray(samples.mask)
@@ -238,7 +241,9 @@ def flight_noise(samples: Samples, system: System) -> dict[str, tuple[float, ...
     if rows.sum() < 2:
         return measured_noise(samples, system.outputs)
     explained = np.zeros((len(y), 3))
-    explained[rows] = system.commanded_force(np.asarray(samples.t)[rows], np.asarray(samples.u)[rows], y[rows])
+    explained[rows] = system.commanded_force(
+        np.asarray(samples.t)[rows], np.asarray(samples.u)[rows], y[rows]
+    )
     return measured_noise(samples, system.outputs, {"specific_force": explained})
 
 
