@@ -11,16 +11,20 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError, SettingError
+from rotorid.findings import Severity
 from rotorid.logs.flight import Flight, Signal
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, load_airframe, parse_airframe
 from rotorid.models.airframe.argument import airframe_of_flight
 from rotorid.models.airframe.from_log import frames
-from rotorid.models.airframe.from_log.make import airframe_from_log
+from rotorid.models.airframe.from_log.make import airframe_from_log, airframe_to_track, calibration_conflict
 from rotorid.models.airframe.measured import mass_with_std
 from rotorid.models.airframe.size_priors import arm_length_prior
 from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.multirotor.thrust_uncertainty import is_weighed
 from rotorid.models.system import GRAVITY
+from rotorid.workflows.track.plausibility import plausibility_findings
+from rotorid.workflows.track.text import to_text
 
 ARDUPILOT = {
     "FRAME_CLASS": 1.0,
@@ -172,6 +176,44 @@ def test_a_hover_throttle_that_contradicts_the_flight_is_noted() -> None:
             curve.coefficients
             == airframe_from_log(hover(ARDUPILOT, command=0.55), (1.7, 0.01)).thrust_curve.coefficients
         )
+
+
+@pytest.mark.parametrize(("throttle", "is_told"), [(0.3, False), (0.22, True), (0.15, True), (0.35, False)])
+def test_a_mass_that_the_hover_throttle_contradicts_calibrates_less(throttle: float, is_told: bool) -> None:
+    """With a payload that was not stated, the rotors need a share of their thrust that the autopilot does not expect."""
+    flight = hover({**ARDUPILOT, "MOT_THST_HOVER": throttle}, command=0.55)
+    made = airframe_from_log(flight, (1.7, 0.01))
+    tracked = airframe_to_track(made, flight)
+    conflict = calibration_conflict(tracked, flight)
+    std = tracked.quantities["thrust_scale"].std
+    assert std is not None
+    assert (conflict is not None) == is_told
+    assert calibration_conflict(made, flight) is None
+    assert not is_weighed(tracked)
+    if conflict is None:
+        assert std[0] == pytest.approx(math.hypot(0.03, 0.01 / 1.7), rel=1e-3)
+        return
+    assert conflict.flown == pytest.approx(0.3375, abs=0.001)
+    assert 1.96 * std[0] > math.log(conflict.flown / throttle)
+    assert std[0] < math.log(conflict.flown / throttle)
+
+
+def test_the_thrust_of_a_take_off_with_an_unstated_payload_contains_it(flights: Path) -> None:
+    """ArduPilot's simulated quadrotor of 2.6 kg carries 1 kg more from 0.7 s after the take-off on."""
+    flight = read(flights / "ardupilot_sitl/mission.BIN")
+    tracked = airframe_to_track(airframe_from_log(flight, (2.6, 0.013)), flight)
+    std = tracked.quantities["thrust_scale"].std
+    assert std is not None
+    assert 1.0 < math.log(3.6 / 2.6) / std[0] < 1.96
+    conflict = calibration_conflict(tracked, flight)
+    assert conflict is not None
+    (finding,) = (
+        f
+        for f in plausibility_findings(flight, tracked, flight["rotor_command"].times)
+        if "throttle" in f.code
+    )
+    assert (finding.code, finding.severity) == ("hover_throttle", Severity.WARNING)
+    assert "carried more than when that was learnt (by a factor of about 1.5)" in to_text(finding)
 
 
 @pytest.mark.parametrize(("mass", "expected"), [(1.5, (1.5, 0.0075)), ((1.5, 0.1), (1.5, 0.1)), (None, None)])

@@ -32,6 +32,7 @@ from rotorid.identification.rotor_geometry.conflict import flight_conflict
 from rotorid.identification.rotor_geometry.text import cause_text, remedy_text
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.from_log.make import calibration_conflict
 from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.multirotor.rotors import (
     allocation,
@@ -136,6 +137,9 @@ def plausibility_findings(
             signals = ("rotor_command", "body_rate")
             findings.append(Finding("rotation_implausible", Severity.ERROR, values, signals))
     findings += _hover_findings(flight, airframe, parts)
+    if (throttle := calibration_conflict(airframe, flight)) is not None:
+        values = {**throttle._asdict(), "mass": airframe.mass.number}
+        findings.append(Finding("hover_throttle", Severity.WARNING, values, ("rotor_command",)))
     share = fast_motion_share(flight, parts)
     if command is not None and share is not None and share > _FAST_SHARE:
         values = {"rate": command.rate, "share": share}

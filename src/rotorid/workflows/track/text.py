@@ -103,6 +103,18 @@ def _hover_implausible(v: Values) -> str:
     )
 
 
+def _hover_throttle(v: Values) -> str:
+    load, factor = (
+        ("more", v["flown"] / v["stated"]) if v["flown"] > v["stated"] else ("less", v["stated"] / v["flown"])
+    )
+    return (
+        f"After the take-off the rotors gave {v['flown']:.2f} of their full thrust, and {v['name']} of the autopilot is "
+        f"{v['stated']:.2f}: the vehicle carried {load} than when that was learnt (by a factor of about {factor:.1f}), or it "
+        f"has other propellers, motors or battery. All masses are relative to the stated {v['mass']:.3g} kg: they are wrong if "
+        f"it is not the mass after the take-off, payload included, and their band has {percent(v['std'])} more for that."
+    )
+
+
 def _estimator_faults(v: Values) -> str:
     times = join_words([f"{a:.1f} to {b:.1f} s" for a, b in v["times"]])
     return (
@@ -284,6 +296,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "rotor_count": _rotor_count,
     "rotor_geometry": _rotor_geometry,
     "hover_implausible": _hover_implausible,
+    "hover_throttle": _hover_throttle,
     "estimator_faults": _estimator_faults,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,

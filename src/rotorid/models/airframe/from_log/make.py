@@ -14,7 +14,9 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_airframe
 from rotorid.models.airframe.from_log.rotors import Geometry, check_rotor_count, rotors_from_parameters
 from rotorid.models.airframe.from_log.thrust import (
+    HoverThrottle,
     check_rotors_move,
+    hover_throttle_conflict,
     thrust_coefficient_from_log,
     thrust_curve_from_hover,
     thrust_curve_from_log,
@@ -40,6 +42,8 @@ _CALIBRATION_STD: Final = (
     0.03  # of the thrust from the first seconds of a flight, by what real motors change meanwhile
 )
 _SIH_STD: Final = 0.1  # of the simulator's parameters, which may be changed in flight
+_LARGER: Final = 1.2  # standard deviation of any mass over that of the thrust, at least
+_CALIBRATION: Final = "the mean thrust after the take-off"
 
 Mass = tuple[float, float]
 """Mass and its standard deviation, kg."""
@@ -85,7 +89,9 @@ def airframe_to_track(airframe: Airframe, flight: Flight) -> Airframe:
     """An airframe that was made from a flight and a mass, for tracking the mass in that flight.
 
     The mass has calibrated the thrust with the first seconds of the flight. The thrust scale then has the uncertainty of this
-    calibration, and the mass is that of any vehicle: it may have changed since.
+    calibration, and the mass is that of any vehicle: it may have changed since. Where the autopilot's hover throttle
+    contradicts the calibration (see `from_log.thrust`), the vehicle may have carried another mass then, which the uncertainty
+    contains.
 
     Args:
         airframe: of `airframe_from_log`.
@@ -97,12 +103,35 @@ def airframe_to_track(airframe: Airframe, flight: Flight) -> Airframe:
         return airframe
     if flight.format == "crazyflie-usd":
         return airframe
-    std = round(math.hypot(_CALIBRATION_STD, mass_relative_std(airframe)), 6)
-    mass = dataclasses.replace(airframe.mass, std=(DEFAULT_MASS_STD * airframe.mass.number,))
-    scale = Quantity((1.0,), "1", (std,), "the mean thrust after the take-off")
+    conflict = _throttle_conflict(airframe, flight)
+    doubt = 0.0 if conflict is None else conflict.std
+    std = round(math.hypot(_CALIBRATION_STD, mass_relative_std(airframe), doubt), 6)
+    relative = max(DEFAULT_MASS_STD, _LARGER * std)  # a mass that is known better would count as weighed
+    mass = dataclasses.replace(airframe.mass, std=(relative * airframe.mass.number,))
+    scale = Quantity((1.0,), "1", (std,), _CALIBRATION)
     return dataclasses.replace(
         airframe, quantities={**airframe.quantities, "mass": mass, "thrust_scale": scale}
     )
+
+
+def calibration_conflict(airframe: Airframe, flight: Flight) -> HoverThrottle | None:
+    """The hover throttle of the log where it contradicts the mass that has calibrated the thrust; None otherwise.
+
+    Args:
+        airframe: any; only one of `airframe_to_track` was calibrated so.
+        flight: from which it was made.
+    """
+    scale = airframe.get("thrust_scale")
+    return (
+        _throttle_conflict(airframe, flight) if scale is not None and scale.source == _CALIBRATION else None
+    )
+
+
+def _throttle_conflict(airframe: Airframe, flight: Flight) -> HoverThrottle | None:
+    if airframe.thrust_curve is None:
+        return None
+    full = len(airframe.rotors) * sum(airframe.thrust_curve.coefficients)
+    return hover_throttle_conflict(flight.parameters, airframe.mass.number, full)
 
 
 def airframe_from_parameters(
