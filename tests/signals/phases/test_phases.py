@@ -103,6 +103,24 @@ def test_the_autopilot_may_disagree() -> None:
     assert changes_of([row(k, True, math.nan) for k in range(50)])[0].phase is Phase.FLIGHT
 
 
+@pytest.mark.parametrize(
+    ("thrust", "climb_rate", "airborne"), [(0.3, 0.5, True), (1.0, 0.5, False), (1.0, 0.05, True)]
+)
+def test_rotors_that_spin_on_the_ground_are_no_take_off(
+    thrust: float, climb_rate: float, airborne: bool
+) -> None:
+    """Spinning up while the estimated climb rate drifts, or the autopilot reports the ground, or without a climb."""
+
+    def row(t: float, thrust: float) -> PhaseRow:
+        return PhaseRow(
+            t, (thrust,), (0.0, 0.0, 9.81), 0.0, 0.0, climb_rate if t > 2.0 else 0.0, 0.0, airborne
+        )
+
+    assert not changes_of(
+        [row(STEP * k, thrust if STEP * k > 1.0 else 0.08) for k in range(round(8.0 / STEP))]
+    )
+
+
 def test_heights_alone() -> None:
     def height(t: float) -> float:
         return 0.0 if t < 2.0 else min(t - 2.0, 2.0) if t < 7.0 else max(2.0 - 2.0 * (t - 7.0), 0.0)
@@ -133,6 +151,7 @@ RECORDED = {
     "ardupilot_sitl/mission.BIN": ("", 2.6, 3.2, 194.05),
     "px4_samples/sample_px4_events.ulg": ("", 1.5, 18.75, 26.2),
     "ardupilot_propeller/cut20_line_1.BIN": ("", 1.5, 45.0, 91.95),
+    "ardupilot_propeller/good_hover_1.BIN": ("", 1.5, 14.4, 79.55),
 }
 """Airframe, or mass where it is made of the log; lift-off and touch-down by specific force and thrust, s."""
 
