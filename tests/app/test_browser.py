@@ -75,7 +75,7 @@ def test_logs_are_dropped_and_tracked(app: Served, page: Chromium, flights: Path
     page.value("document.querySelector('#run').click()")
     wait_for(page, "document.querySelector('.job[data-state=running]')")
     wait_for(page, "document.querySelector('.job[data-state=done]')")
-    assert "The mass was constant: 1.49" in text_of(page, ".job").replace("\u00a0", " ")
+    assert "The mass was constant: 1.48" in text_of(page, ".job").replace("\u00a0", " ")
     files = page.value("[...document.querySelectorAll('.job .files a')].map((a) => a.textContent)")
     assert files == ["airframe.toml", "estimates.parquet", "report.html", "summary.json"]
     assert not page.complaints()

@@ -113,7 +113,7 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (LogError("a.ulg: is empty;\nfetch it again"), 2, "rotorid: a.ulg: is empty; fetch it again"),
+        (LogError("a.ulg: is empty;\nfetch it again"), 2, r"rotorid: a.ulg: is empty;\nfetch it again"),
         (PermissionError(13, "Permission denied", "b.csv"), 2, "rotorid: b.csv: permission denied"),
         (OSError(28, "No space left on device"), 2, "rotorid: no space left on device"),
         (IsADirectoryError(21, "Is a directory", "c"), 2, "rotorid: c: is a directory"),

@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.errors import SettingError
@@ -185,8 +187,8 @@ class Space(Mapping[str, Block]):
         """Named tangent values (three numbers for a rotation) to a flat tangent vector."""
         return self._concatenate(values, [b.dim for _, b in self.blocks])
 
-    def unpack(self, point: Float[Array, "*batch size"]) -> dict[str, Float[Array, " ..."]]:
-        """A flat point to named values."""
+    def unpack(self, point: Float[Array | np.ndarray, "*batch size"]) -> dict[str, Any]:
+        """A flat point to named values, arrays of the same kind."""
         return {
             name: point[..., s] if self[name].shape else point[..., s.start]
             for name, s in self.stored.items()

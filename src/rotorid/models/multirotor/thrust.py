@@ -40,14 +40,16 @@ class ThrustCurve:
     voltage_exponent_std: float = 0.0
 
     def collective(
-        self, command: Float[Array, "*n rotors"], voltage: Float[Array, "*n"] | None = None
-    ) -> Float[Array, "*n"]:
-        """Thrust of all rotors together in N."""
-        c = jnp.clip((command - self.zero) / (self.full - self.zero), 0.0, 1.0)
-        thrust = jnp.zeros_like(c)
+        self,
+        command: Float[Array | np.ndarray, "*n rotors"],
+        voltage: Float[Array | np.ndarray, "*n"] | None = None,
+    ) -> Float[Array | np.ndarray, "*n"]:
+        """Thrust of all rotors together in N, of numpy or JAX arrays."""
+        c = ((command - self.zero) / (self.full - self.zero)).clip(0.0, 1.0)
+        thrust = 0.0 * c
         for coefficient in reversed(self.coefficients):
             thrust = thrust * c + coefficient
-        total = jnp.sum(thrust, axis=-1)
+        total = thrust.sum(axis=-1)
         if self.voltage_exponent and voltage is not None:
             total = total * (voltage / self.voltage) ** self.voltage_exponent
         return total

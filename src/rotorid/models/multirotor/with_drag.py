@@ -34,9 +34,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -133,14 +132,14 @@ class Multirotor(System):
             specific_force=Vector(3, "m/s^2", frame="body", noise=(0.3, 0.3, 0.3)),
         )
 
-    def commanded_thrust(self, u: Values) -> Float[Array, ""]:
-        """T_c before the thrust scale, in N."""
+    def commanded_thrust(self, u: Mapping[str, Any]) -> Float[Array | np.ndarray, "*n"]:
+        """T_c before the thrust scale, in N; of rows of numpy arrays, too."""
         if self.thrust_input == "thrust":
             return u["thrust"]
         if self.thrust_input == "rotor_thrust":
-            return jnp.sum(u["rotor_thrust"])
+            return u["rotor_thrust"].sum(axis=-1)
         if self.thrust_input == "rotor_speed":
-            return self.coefficient * jnp.sum(u["rotor_speed"] ** 2)
+            return self.coefficient * (u["rotor_speed"] ** 2).sum(axis=-1)
         assert self.curve is not None
         return self.curve.collective(u["rotor_command"], u.get("battery_voltage"))
 
@@ -169,7 +168,7 @@ class Multirotor(System):
 
         t: of the rows, s. u, y: rows of inputs and outputs; y with measured specific forces.
         """
-        thrust = np.asarray(jax.vmap(lambda row: self.commanded_thrust(self.inputs.unpack(row)))(u))
+        thrust = np.asarray(self.commanded_thrust(self.inputs.unpack(u)))
         step = float(np.median(np.diff(t)))
         share = -math.expm1(-step / self.parameter("motor_time_constant").values[0])
         thrust, _ = lfilter([share], [1.0, share - 1.0], thrust, zi=[(1.0 - share) * thrust[0]])
