@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rotorid.control.setpoints import Lissajous, Setpoints
 from rotorid.identification.airframe.rotor_thrusts import rotor_model
 from rotorid.identification.open_loop.prediction import body_functions, body_numbers
 from rotorid.identification.open_loop.validation_windows import rotation_vectors
@@ -17,6 +18,7 @@ from rotorid.models.airframe.airframe import Airframe, load_airframe, with_numbe
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.residual import Residual
 from rotorid.models.system import GRAVITY
+from rotorid.simulation.free_flight.flight import fly
 
 STEP = 0.004
 SECONDS = 14.0
@@ -74,3 +76,17 @@ def made_flight(
     signals = [Signal(n, t, v + NOISE[n] * rng.standard_normal(v.shape), "made") for n, v in clean.items()]
     signals.append(Signal("rotor_command", t, rows[:, 13:], "made"))
     return Flight({s.name: s for s in signals}, Path("made.csv"), "simulation")
+
+
+WEAK_FROM, WEAK_ROTOR = 9.0, 1
+"""Time, s, from which a rotor of `weakened_flight` loses thrust, and which one."""
+
+
+def weakened_flight(airframe: Airframe, loss: float) -> Flight:
+    """A simulated flight of 16 s whose rotor `WEAK_ROTOR` has lost a share of its thrust from `WEAK_FROM` on."""
+
+    def scale(t: np.ndarray) -> np.ndarray:
+        return np.where((t[:, None] >= WEAK_FROM) & (np.arange(4) == WEAK_ROTOR), 1.0 - loss, 1.0)
+
+    setpoints = Setpoints(moves=(Lissajous(1.0, 14.0, (1.0, 0.7, 0.3), (5.0, 4.0, 3.0), ramp=1.0),))
+    return fly(airframe, setpoints, seed=2, duration=16.0, rotor_scale=scale)

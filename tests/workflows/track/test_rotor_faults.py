@@ -8,18 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.control.setpoints import Lissajous, Setpoints
 from rotorid.estimators.base import Health
 from rotorid.estimators.rotor_faults.flight import FlightFaults, find_rotor_faults
-from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, load_airframe
-from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.track.text import to_text
 from rotorid.workflows.track.track import track
+from tests.workflows.flights_for_tests import WEAK_FROM, WEAK_ROTOR, weakened_flight
 
-SECONDS, AT, ROTOR = 16.0, 9.0, 1
-SETPOINTS = Setpoints(moves=(Lissajous(1.0, 14.0, (1.0, 0.7, 0.3), (5.0, 4.0, 3.0), ramp=1.0),))
+SECONDS = 16.0
 
 
 @pytest.fixture(scope="module")
@@ -27,45 +24,38 @@ def airframe() -> Airframe:
     return load_airframe("px4-sih-quad")
 
 
-def flown(airframe: Airframe, loss: float) -> Flight:
-    def scale(t: np.ndarray) -> np.ndarray:
-        return np.where((t[:, None] >= AT) & (np.arange(4) == ROTOR), 1.0 - loss, 1.0)
-
-    return fly(airframe, SETPOINTS, seed=2, duration=SECONDS, rotor_scale=scale)
-
-
 @pytest.mark.parametrize("loss", [0.12, 0.4])
 def test_the_mass_stays_right_when_a_rotor_weakens(airframe: Airframe, loss: float) -> None:
-    flight = flown(airframe, loss)
+    flight = weakened_flight(airframe, loss)
     found = find_rotor_faults(flight, airframe, [(0.0, SECONDS)])
     (fault,) = found.faults
-    assert (fault.rotor, fault.is_stopped) == (ROTOR, False)
+    assert (fault.rotor, fault.is_stopped) == (WEAK_ROTOR, False)
     result = track(flight, airframe)
-    mass, truth, after = result.quantities["mass"], result.truth["mass"], result.t > AT + 0.5
+    mass, truth, after = result.quantities["mass"], result.truth["mass"], result.t > WEAK_FROM + 0.5
     error = np.abs(mass.value - truth)
     assert 100.0 * np.mean(error[after] / truth[after]) < 1.5
     assert np.mean(error < 1.96 * mass.std) > 0.95
     assert (result.health[after] == Health.ROTOR_FAULT).mean() > 0.9
-    assert not (result.health[result.t < AT - 0.5] == Health.ROTOR_FAULT).any()
+    assert not (result.health[result.t < WEAK_FROM - 0.5] == Health.ROTOR_FAULT).any()
     (finding,) = found.findings
-    assert to_text(finding).startswith(f"Rotor {ROTOR} lost ")
+    assert to_text(finding).startswith(f"Rotor {WEAK_ROTOR} lost ")
 
 
 def test_nothing_is_estimated_after_a_motor_stops(airframe: Airframe) -> None:
-    flight = flown(airframe, 1.0)
+    flight = weakened_flight(airframe, 1.0)
     found = find_rotor_faults(flight, airframe, [(0.0, SECONDS)])
     (fault,) = found.faults
-    assert (fault.rotor, fault.is_stopped) == (ROTOR, True)
-    assert fault.detected - AT < 0.5
+    assert (fault.rotor, fault.is_stopped) == (WEAK_ROTOR, True)
+    assert fault.detected - WEAK_FROM < 0.5
     result = track(flight, airframe)
-    assert result.t[-1] == pytest.approx(AT, abs=0.3)
+    assert result.t[-1] == pytest.approx(WEAK_FROM, abs=0.3)
     assert result.quantities["mass"].value[-1] == pytest.approx(1.0, rel=0.02)
-    assert f"rotor {ROTOR} stopped" in to_text(found.findings[0])
+    assert f"rotor {WEAK_ROTOR} stopped" in to_text(found.findings[0])
     assert found.within([(0.0, 5.0), (6.0, 14.0)]) == [(0.0, 5.0), (6.0, found.stop)]
 
 
 def test_a_flight_without_a_fault_is_not_changed(airframe: Airframe) -> None:
-    flight = flown(airframe, 0.0)
+    flight = weakened_flight(airframe, 0.0)
     assert find_rotor_faults(flight, airframe, [(0.0, SECONDS)]).faults == ()
     assert FlightFaults().corrected(flight, airframe) is flight
 

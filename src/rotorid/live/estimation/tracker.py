@@ -145,7 +145,7 @@ class Tracker:
         self._noise = flight_noise(_stacked(self._noise_rows), self.system)
         self._noise_time = row.t + NOISE_PERIOD
         self._stream = Stream(self._build(self._noise))
-        return [self._step(s, float(s.dt)) for s in list(self._noise_rows)][-1]
+        return [self._step(s, float(s.dt)) for s in self._noise_rows][-1]
 
     def _update_noise(self, t: float) -> None:
         """Estimate the noise again, and go on with it where it has changed. t: session time, s."""

@@ -90,10 +90,8 @@ class MessageReader:
         self._rate = MessageRate()
         self._boots = self._gaps = 0
         self._has_rotor_mismatch = self._has_started = self.is_silent = False
-        self._fault_start, self._has_fault = (
-            math.inf,
-            False,
-        )  # arrival of the first report, s; whether it was reported
+        self._fault_start = math.inf  # arrival of the first report of an estimator fault, s
+        self._has_fault = False  # whether it was reported
         self.reports_other_vehicles = True
         self._reported_vehicles: set[int] = set()
         self._last_message = self._last_measurement = 0.0  # s since the first arrival
