@@ -1,13 +1,18 @@
-"""What the pages share that rotorid serves to browsers: the names of this computer, addresses, headers and files."""
+"""What the pages share that rotorid serves to browsers: the names of this computer, addresses, headers, files, and limits of
+connections."""
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import ipaddress
+import re
 import socket
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 from rotorid.report.page import style_sheet
 
@@ -29,6 +34,24 @@ WRONG_HOST: Final = "Open the page by the address that rotorid printed."
 WRONG_TOKEN: Final = "Open the complete address that rotorid printed, including its token."
 WRONG_SITE: Final = "Requests from other sites are not allowed."
 
+MAX_CONNECTIONS: Final = 128
+MAX_OF_ADDRESS: Final = 32
+"""Connections of one address, or of one /64 network of IPv6."""
+
+MAX_PAGES: Final = 32
+MAX_PAGES_OF_ADDRESS: Final = 16
+TOO_MANY_PAGES: Final = (
+    f"{MAX_PAGES} pages are open, or {MAX_PAGES_OF_ADDRESS} from this address; close one of them."
+)
+
+MAX_HEAD: Final = 16384
+"""Bytes of the request line and the headers."""
+
+PATIENCE: Final = 10.0
+"""Time in s for a complete and valid request."""
+
+_HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
+
 _TYPES: Final = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -42,6 +65,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without port; "" where there is none."""
+    match = _HOST.fullmatch(header)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def is_own_name(name: str, listening: str) -> bool:
@@ -101,3 +130,113 @@ def page_files(package: str) -> Mapping[str, tuple[str, bytes]]:
     files["report.css"] = style_sheet().encode()
     files["event_stream.js"] = (resources.files("rotorid.report") / "event_stream.js").read_bytes()
     return {name: (_TYPES[name.rpartition(".")[2]], body) for name, body in files.items()}
+
+
+@dataclasses.dataclass
+class _Connection:
+    network: str
+    close: Callable[[], None]
+    since: float
+    is_admitted: bool = False
+    is_page: bool = False
+
+
+class Connections:
+    """The open connections of a server. Those without a valid request give way to new ones, the oldest first, and are closed
+    after a time; the others are limited in number. A peer is the address and port of the other side.
+
+    Args:
+        patience: time for a complete and valid request, s.
+        now: clock, s.
+    """
+
+    def __init__(self, patience: float = PATIENCE, now: Callable[[], float] = time.monotonic) -> None:
+        self._patience, self._now = patience, now
+        self._open: dict[tuple[Any, ...], _Connection] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, peer: Sequence[Any], close: Callable[[], None]) -> bool:
+        """Add a connection. Returns False where there is no room for it."""
+        network = _network(str(peer[0]))
+        with self._lock:
+            same = [key for key, c in self._open.items() if c.network == network]
+            if len(same) >= MAX_OF_ADDRESS:
+                has_room = self._close_oldest(same)
+            elif len(self._open) >= MAX_CONNECTIONS:
+                has_room = self._close_oldest(self._most_waiting())
+            else:
+                has_room = True
+            if has_room:
+                self._open[tuple(peer[:2])] = _Connection(network, close, self._now())
+            return has_room
+
+    def admit(self, peer: Sequence[Any], *, is_page: bool = False) -> bool:
+        """Note that a connection has sent a valid request. is_page: for the stream of a page. Returns False where the
+        connection is closed or too many pages are open."""
+        with self._lock:
+            connection = self._open.get(tuple(peer[:2]))
+            if connection is None:
+                return False
+            pages = [c.network for c in self._open.values() if c.is_page]
+            if is_page and (
+                len(pages) >= MAX_PAGES or pages.count(connection.network) >= MAX_PAGES_OF_ADDRESS
+            ):
+                return False
+            connection.is_admitted, connection.is_page = True, is_page
+            return True
+
+    def finish(self, peer: Sequence[Any]) -> None:
+        """Note that the request is answered; the next one of this connection has its own time."""
+        with self._lock:
+            if connection := self._open.get(tuple(peer[:2])):
+                connection.is_admitted = connection.is_page = False
+                connection.since = self._now()
+
+    def close(self, peer: Sequence[Any]) -> None:
+        """Close a connection."""
+        with self._lock:
+            if tuple(peer[:2]) in self._open:
+                self._close_oldest([tuple(peer[:2])], only_waiting=False)
+
+    def remove(self, peer: Sequence[Any]) -> None:
+        """Note that a connection was closed."""
+        with self._lock:
+            self._open.pop(tuple(peer[:2]), None)
+
+    def close_idle(self) -> None:
+        """Close the connections that took too long; to be called about every second."""
+        with self._lock:
+            latest = self._now() - self._patience
+            for key in [k for k, c in self._open.items() if not c.is_admitted and c.since < latest]:
+                self._close_oldest([key])
+
+    def _most_waiting(self) -> list[tuple[Any, ...]]:
+        """The connections of the network that has most without a valid request."""
+        networks: dict[str, list[tuple[Any, ...]]] = {}
+        for key, connection in self._open.items():
+            if not connection.is_admitted:
+                networks.setdefault(connection.network, []).append(key)
+        return max(networks.values(), key=len, default=[])
+
+    def _close_oldest(self, keys: Sequence[tuple[Any, ...]], *, only_waiting: bool = True) -> bool:
+        waiting = [key for key in keys if not (only_waiting and self._open[key].is_admitted)]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda key: self._open[key].since)
+        self._open.pop(oldest).close()
+        return True
+
+
+def _network(host: str) -> str:
+    """The address, or the /64 network of an IPv6 address, all of which one computer can have."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(mapped or ipaddress.ip_network((address, 64), strict=False))
+    return str(address)

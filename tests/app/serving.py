@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from rotorid.app.http import configuration
 from rotorid.app.server import App
 from rotorid.app.store import MAX_LOG, Store
 from rotorid.app.workspace import Workspace
@@ -86,9 +87,7 @@ def served(folder: Path, max_log: int = MAX_LOG) -> Iterator[Served]:
     """Serve the app over a folder."""
     app = App(Workspace(Store(folder)), "127.0.0.1", max_log)
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app.asgi, log_level="error", lifespan="on", timeout_graceful_shutdown=2)
-    )
+    server = uvicorn.Server(configuration(app))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     try:

@@ -2,6 +2,7 @@
 
 command.py   the command line
 server.py    the routes, and who may use them
+http.py      the HTTP server: its limits of requests and connections
 workspace.py logs, airframes and jobs of a session: what the page shows, and what it can do
 jobs.py      a command as a child process: progress, cancel, queue
 store.py     the folder with logs and results

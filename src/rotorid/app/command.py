@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rotorid.app.server import App
 
 INSTALL = "the page needs Starlette and uvicorn: pip install 'rotorid[app]'"
-_CONNECTIONS = 64
+_BACKLOG = 128
 
 
 def app(
@@ -78,7 +78,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(_CONNECTIONS)
+        listening.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listening.close()
         raise SettingError(address_error(host, port, error)) from None
@@ -98,11 +98,9 @@ def serve(application: App, listening: socket.socket) -> None:
             """Leave the signals to this command."""
             yield
 
-    config = uvicorn.Config(
-        application.asgi, log_level="error", access_log=False, lifespan="on", server_header=False,
-        limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=65536,
-    )  # fmt: skip
-    server = Server(config)
+    from rotorid.app.http import configuration
+
+    server = Server(configuration(application))
 
     async def run() -> None:
         loop = asyncio.get_running_loop()

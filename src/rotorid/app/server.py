@@ -25,7 +25,6 @@ import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -41,9 +40,12 @@ from rotorid.errors import RotoridError
 from rotorid.local_server import (
     FOREIGN_SITES,
     HEADERS,
+    TOO_MANY_PAGES,
     WRONG_HOST,
     WRONG_SITE,
     WRONG_TOKEN,
+    Connections,
+    host_name,
     is_own_name,
     page_files,
 )
@@ -56,13 +58,14 @@ _REPORT_POLICY: Final = (
 _MAX_JSON: Final = 65536  # bytes
 _PERIOD: Final = 0.1  # minimum time between two messages of a stream, s
 _KEEP_ALIVE: Final = 10.0  # s
+_PAUSE: Final = 30.0  # longest time in which no block of a request or an answer passes, s
 
 
 class Guard:
     """Lets requests pass that know a token and are of this page. host: that the server listens on."""
 
-    def __init__(self, app: ASGIApp, host: str, token: str, view: str) -> None:
-        self._app, self._host = app, host
+    def __init__(self, app: ASGIApp, connections: Connections, host: str, token: str, view: str) -> None:
+        self._app, self._connections, self._host = app, connections, host
         self._tokens = {"page": token, "view": view}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,14 +81,27 @@ class Guard:
                 own = {name for name, _ in message["headers"]}
                 extra = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
                 message["headers"] = [*message["headers"], *(h for h in extra if h[0] not in own)]
-            await send(message)
+            try:
+                async with asyncio.timeout(_PAUSE):
+                    await send(message)
+            except TimeoutError:
+                self._connections.close(peer)
 
+        peer = scope["client"] or ("", 0)
         refusal = self._refusal(Request(scope))
         kind, rest = self._split(scope["path"])
-        if refusal is None:
-            path = f"/{kind}{rest}"
-            scope = {**scope, "path": path, "raw_path": path.encode(), "root_path": ""}
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        if refusal is None and not self._connections.admit(peer, is_page=(kind, rest) == ("page", "/stream")):
+            refusal = PlainTextResponse(f"{TOO_MANY_PAGES}\n", 503)
+        if refusal is not None:
+            refusal.headers["Connection"] = "close"  # the body of the request is not read
+            await refusal(scope, receive, send_with_headers)
+            return
+        path = f"/{kind}{rest}"
+        scope = {**scope, "path": path, "raw_path": path.encode(), "root_path": ""}
+        try:
+            await self._app(scope, receive, send_with_headers)
+        finally:
+            self._connections.finish(peer)
 
     def _split(self, path: str) -> tuple[str, str]:
         """The kind of the token in a path, empty for a wrong one, and the path after it."""
@@ -99,7 +115,7 @@ class Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         host = request.headers.get("host", "")
-        if not is_own_name(_host_name(host), self._host):
+        if not is_own_name(host_name(host), self._host):
             return PlainTextResponse(f"{WRONG_HOST}\n", 421)
         kind, rest = self._split(request.url.path)
         if not kind:
@@ -111,13 +127,6 @@ class Guard:
         if origin is not None and origin != f"http://{host}":
             return PlainTextResponse(f"{WRONG_SITE}\n", 403)
         return None
-
-
-def _host_name(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 class App:
@@ -145,7 +154,8 @@ class App:
             HTTPException: _http_error,
         }
         app = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
-        self.asgi = Guard(app, host, self.token, self.view)
+        self.connections = Connections()
+        self.asgi = Guard(app, self.connections, host, self.token, self.view)
 
     def stop(self) -> None:
         """End the streams, so that the server can end."""
@@ -155,8 +165,15 @@ class App:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self._workspace.start()
+        closing = asyncio.create_task(self._close_idle())
         yield
+        closing.cancel()
         await self._workspace.close()
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            self.connections.close_idle()
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -242,14 +259,27 @@ async def _save(request: Request, path: Path, name: str, largest: int) -> None:
     """Write the body of a request into a file, block by block."""
     size = 0
     with open(path, "wb") as file:
-        try:
-            async for block in request.stream():
-                size += len(block)
-                if size > largest:
-                    raise _too_large(name, largest)
-                await asyncio.to_thread(file.write, block)
-        except ClientDisconnect:
-            raise HTTPException(400, f"{name}: the upload was interrupted; drop the file again") from None
+        async for block in _blocks(request):
+            size += len(block)
+            if size > largest:
+                raise _too_large(name, largest)
+            await asyncio.to_thread(file.write, block)
+
+
+async def _blocks(request: Request) -> AsyncIterator[bytes]:
+    """The body of a request, block by block. Raises HTTPException where it ends early or makes a long pause."""
+    blocks = request.stream()
+    try:
+        while True:
+            async with asyncio.timeout(_PAUSE):
+                block = await anext(blocks)
+            yield block
+    except StopAsyncIteration:
+        return
+    except ClientDisconnect:
+        raise HTTPException(400, "The request was interrupted; send it again.") from None
+    except TimeoutError:
+        raise HTTPException(408, f"Nothing was received for {_PAUSE:.0f} s; send it again.") from None
 
 
 def _too_large(name: str, largest: int) -> HTTPException:
@@ -266,7 +296,7 @@ async def _body(request: Request) -> dict[str, Any]:
     """The JSON object of a request."""
     _require_type(request, "application/json")
     text = b""
-    async for block in request.stream():
+    async for block in _blocks(request):
         text += block
         if len(text) > _MAX_JSON:
             raise HTTPException(413, "The request is too long.")

@@ -5,34 +5,37 @@
 
 On loopback, all programs of this computer have access; elsewhere, access needs the token. Requests with a Host header that is
 not an address of this computer (DNS rebinding) and requests of a browser for another site are refused. The connection to a
-browser that does not read is closed after 10 s. The number of pages (`STREAMS`) and connections (`CONNECTIONS`) is limited.
+browser that does not read is closed after 10 s. `Connections` limits the connections, the pages and the time for a request.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hmac
+import io
 import socket
 import socketserver
 import sys
-import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from rotorid.live.page.feed import Feed
 from rotorid.local_server import (
     FOREIGN_SITES,
     HEADERS,
+    MAX_HEAD,
+    TOO_MANY_PAGES,
     WRONG_HOST,
     WRONG_SITE,
     WRONG_TOKEN,
+    Connections,
+    host_name,
     is_own_name,
     page_files,
 )
-
-STREAMS: Final = 32
-CONNECTIONS: Final = 64
 
 _HEADERS: Final = {**HEADERS, "Connection": "close"}
 _KEEP_ALIVE: Final = 1.0  # s between messages without new rows
@@ -45,14 +48,13 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
 
     daemon_threads = True
     block_on_close = False
-    request_queue_size = 32
+    request_queue_size = 128
 
     def __init__(self, host: str, port: int, feed: Feed, token: str | None) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.feed, self.token, self.host = feed, token, host
         self.files = page_files("rotorid.live.page")
-        self.streams = threading.BoundedSemaphore(STREAMS)
-        self._connections = threading.BoundedSemaphore(CONNECTIONS)
+        self.connections = Connections()
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
@@ -62,22 +64,32 @@ class PageServer(socketserver.ThreadingMixIn, HTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, unless there are too many."""
-        if not self._connections.acquire(blocking=False):
+        if self.connections.open(client_address, functools.partial(_shut_down, request)):
+            super().process_request(request, client_address)
+        else:
             self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection and release its slot."""
+        """Serve a connection and remove it."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._connections.release()
+            self.connections.remove(client_address)
+
+    def service_actions(self) -> None:
+        """Close connections whose request takes too long."""
+        self.connections.close_idle()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore browsers that disconnected or did not read; report all other errors."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    """End a connection; its thread closes it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -89,21 +101,42 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Do not log requests in the terminal."""
 
+    def handle(self) -> None:
+        """Answer one request."""
+        self.command, self.requestline = "", ""
+        head = b""
+        while b"\r\n\r\n" not in head:
+            block = self.connection.recv(MAX_HEAD)
+            head += block
+            if not block:
+                return
+            if len(head) > MAX_HEAD:
+                self._reply(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request is too long.")
+                return
+        self.rfile.close()
+        self.rfile = io.BytesIO(head)
+        self.handle_one_request()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that is not valid."""
+        self._reply(HTTPStatus(code), f"{HTTPStatus(code).phrase}.")
+
     def do_GET(self) -> None:
         """The page, one of its files, or the stream."""
-        host = self.headers.get("Host", "")
-        if not is_own_name(urlsplit(f"//{host}").hostname or "", self.server.host):
+        if not is_own_name(host_name(self.headers.get("Host", "")), self.server.host):
             self._reply(HTTPStatus.MISDIRECTED_REQUEST, WRONG_HOST)
             return
-        url = urlsplit(self.path)
-        name = self._name(url.path)
+        path, _, query = self.path.partition("?")
+        name = self._name(path)
         if name is None:
             self._reply(HTTPStatus.FORBIDDEN, WRONG_TOKEN)
         elif self.headers.get("Sec-Fetch-Site") in FOREIGN_SITES and name:
             self._reply(HTTPStatus.FORBIDDEN, WRONG_SITE)
         elif name == "stream":
-            self._stream(parse_qs(url.query).get("after", [""])[-1] or self.headers.get("Last-Event-ID", ""))
-        elif (name or "index.html") in self.server.files:
+            self._stream(parse_qs(query).get("after", [""])[-1] or self.headers.get("Last-Event-ID", ""))
+        elif (name or "index.html") in self.server.files and self.server.connections.admit(
+            self.client_address
+        ):
             kind, body = self.server.files[name or "index.html"]
             self._send(HTTPStatus.OK, kind, body)
         else:
@@ -122,6 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
     def _begin(self, status: HTTPStatus, kind: str) -> None:
+        self.request_version = self.protocol_version
         self.send_response(status)
         for header, value in _HEADERS.items():
             self.send_header(header, value)
@@ -134,20 +168,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _stream(self, message_id: str) -> None:
-        if not self.server.streams.acquire(blocking=False):
-            self._reply(
-                HTTPStatus.SERVICE_UNAVAILABLE, f"{STREAMS} pages are already open; close one of them."
-            )
+        if not self.server.connections.admit(self.client_address, is_page=True):
+            self._reply(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY_PAGES)
             return
-        try:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._begin(HTTPStatus.OK, "text/event-stream")
-            self.end_headers()
-            self.wfile.write(b"retry: 1000\n\n")
-            self._send_messages(self.server.feed, message_id)
-        finally:
-            self.server.streams.release()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._begin(HTTPStatus.OK, "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"retry: 1000\n\n")
+        self._send_messages(self.server.feed, message_id)
 
     def _send_messages(self, feed: Feed, message_id: str) -> None:
         number, first = feed.row_number(message_id), True
