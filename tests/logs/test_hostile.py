@@ -23,6 +23,7 @@ from rotorid.logs.mavlink.messages import BY_NUMBER
 from rotorid.logs.read import read
 from rotorid.logs.reader_base import LogFile, LogFormat
 from rotorid.logs.ros.unpacking import limit_unpacking
+from rotorid.logs.tables.table import count_values, unpacked_size
 from tests.fuzz.mutations import mutated, seal_tlog
 from tests.fuzz.seeds import seeds
 from tests.fuzz.trial import read_within_limits
@@ -204,6 +205,42 @@ def constant_parquet() -> bytes:
     return out.getvalue()
 
 
+def varint(value: int, size: int = 0) -> bytes:
+    """A signed integer of Thrift's compact protocol, of so many bytes or as few as it takes."""
+    rest, out = value << 1, []
+    while rest or len(out) < max(size, 1):
+        out.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*out[:-1], out[-1] & 127])
+
+
+def lying_parquet(rows: int, *, is_dictionary: bool) -> bytes:
+    """Two columns of zeros whose footer says 1,000 rows. With a dictionary it says how many values there are; without, only the
+    pages do."""
+    out = io.BytesIO()
+    table = pa.table({name: pa.array(np.zeros(rows)) for name in ("t", "thrust")})
+    parquet.write_table(
+        table,
+        out,
+        row_group_size=rows,
+        use_dictionary=is_dictionary,
+        compression="zstd",
+        write_statistics=False,
+    )
+    content = out.getvalue()
+    at = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    about, footer = parquet.read_metadata(io.BytesIO(content)), bytearray(content[at:])
+    group = about.row_group(0)
+    for size in (group.total_byte_size, *(group.column(k).total_uncompressed_size for k in range(2))):
+        true = varint(size)
+        footer = footer.replace(true, varint(1000, len(true)))
+    true = varint(rows)
+    places = [k for k in range(len(footer)) if footer.startswith(true, k)]
+    for place in (places[0], places[-1]) if is_dictionary else places:
+        footer[place : place + len(true)] = varint(1000, len(true))
+    return content[:at] + bytes(footer)
+
+
 def repeating_parquet() -> bytes:
     out = io.BytesIO()
     table = pa.Table.from_arrays([pa.array([0.0])] * 3001, names=["t", *["thrust"] * 3000])
@@ -308,6 +345,39 @@ def test_a_bomb_is_refused_with_its_limit(tmp_path: Path):
     (tmp_path / "log.parquet").write_bytes(constant_parquet())
     with pytest.raises(LogFormatError, match="12000000 rows of 2 columns"):
         read(tmp_path / "log.parquet")
+
+
+def test_a_parquet_file_that_lies_about_its_sizes_is_refused(tmp_path: Path):
+    for rows, is_dictionary, said in (
+        (11_000_000, True, "1000 rows of 2 columns, 22000000 cells"),
+        (11_000_000, False, "1000 rows of 2 columns, 2000 cells, 176 MB"),
+    ):
+        path = tmp_path / f"{is_dictionary}.parquet"
+        path.write_bytes(lying_parquet(rows, is_dictionary=is_dictionary))
+        assert path.stat().st_size < 200_000
+        with pytest.raises(LogFormatError, match=said):
+            read(path)
+
+
+def test_the_pages_of_a_sound_parquet_file_have_the_size_that_it_states():
+    table = pa.table({"t": np.arange(5000.0), "thrust": np.ones(5000), "name": ["a", None] * 2500})
+    for version, compression in (("1.0", "NONE"), ("2.0", "gzip"), ("1.0", "zstd")):
+        out = io.BytesIO()
+        parquet.write_table(
+            table,
+            out,
+            row_group_size=2000,
+            data_page_size=4096,
+            data_page_version=version,
+            compression=compression,
+        )
+        about = parquet.read_metadata(io.BytesIO(out.getvalue()))
+        columns = [about.row_group(i).column(k) for i in range(3) for k in range(3)]
+        size, stated = unpacked_size(about, out.getvalue()), sum(c.total_uncompressed_size for c in columns)
+        assert 0.8 * stated < size <= stated
+        assert count_values(about) == 15_000
+        with pytest.raises(ValueError, match=r"page|column"):
+            unpacked_size(about, out.getvalue()[: out.getvalue().rindex(b"PAR1") // 3])
 
 
 def test_a_chunk_of_a_bag_unpacks_to_what_it_states_or_to_a_limit():

@@ -123,7 +123,8 @@ MOST_CELLS: Final = 20_000_000, 2.5
 
 
 def open_parquet(path: Path, buffer: bytes) -> parquet.ParquetFile:
-    """An open Parquet file. Raises LogFormatError where it is cut or damaged, or says that it has more than `MOST_CELLS`."""
+    """An open Parquet file. Raises LogFormatError where it is cut or damaged, or has more than `MOST_CELLS` by its
+    footer or by its pages."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -136,13 +137,13 @@ def open_parquet(path: Path, buffer: bytes) -> parquet.ParquetFile:
             )
         groups = [about.row_group(i) for i in range(about.num_row_groups)]
         rows = max(about.num_rows, sum(max(0, group.num_rows) for group in groups))
-        cells = rows * about.num_columns
-        size = sum(max(0, group.total_byte_size) for group in groups)
+        cells = max(rows * about.num_columns, count_values(about))
+        size = max(sum(max(0, group.total_byte_size) for group in groups), unpacked_size(about, buffer))
         most = MOST_CELLS[0] + int(MOST_CELLS[1] * len(buffer))
         if max(cells, size // 8) > most:
             raise LogFormatError(
-                f"{path}: {rows} rows of {about.num_columns} columns, {size / 1e6:.0f} MB when unpacked; a file of "
-                f"{len(buffer) / 1e6:.3g} MB may have {most} cells, write it again in parts"
+                f"{path}: {rows} rows of {about.num_columns} columns, {cells} cells, {size / 1e6:.0f} MB when unpacked; a file "
+                f"of {len(buffer) / 1e6:.3g} MB may have {most} cells, write it again in parts"
             )
     return file
 
@@ -196,3 +197,129 @@ def numbers_of(
             f"{path}: columns of {min(sizes)} and {max(sizes)} rows; it is damaged, write it again"
         )
     return result
+
+
+# The headers of pages say what Arrow unpacks, whatever the footer says. A page begins with a PageHeader of Thrift's compact
+# protocol, whose fields 2 and 3 are the sizes of its unpacked and of its stored content in bytes. Reference:
+# https://github.com/apache/parquet-format, parquet.thrift; Apache Thrift, compact protocol.
+
+_UNPACKED, _STORED = 2, 3
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+_INTEGERS: Final = (4, 5, 6)
+_DEEPEST: Final = 8
+
+
+def count_values(metadata: parquet.FileMetaData) -> int:
+    """Values that the columns are said to have, of all row groups."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    return sum(max(0, group.column(k).num_values) for group in groups for k in range(group.num_columns))
+
+
+def unpacked_size(metadata: parquet.FileMetaData, content: bytes) -> int:
+    """Bytes of all pages when they are unpacked.
+
+    Args:
+        metadata: of the file.
+        content: bytes of the file.
+    Raises:
+        ValueError: a header of a page is damaged, or a page is outside of the file.
+    """
+    total = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for k in range(group.num_columns):
+            column = group.column(k)
+            start = column.data_page_offset
+            if column.has_dictionary_page and 0 < (dictionary := column.dictionary_page_offset) < start:
+                start = dictionary
+            end = start + column.total_compressed_size
+            if not 0 <= start <= end <= len(content):
+                raise ValueError("a column is outside of the file")
+            while start < end:
+                start, unpacked = _page(content, start)
+                total += unpacked
+    return total
+
+
+def _page(content: bytes, start: int) -> tuple[int, int]:
+    """End of the page that starts there, and its unpacked size."""
+    sizes: dict[int, int] = {}
+    end = _struct(content, start, 0, sizes)
+    if min(sizes.get(_UNPACKED, -1), sizes.get(_STORED, -1)) < 0:
+        raise ValueError("a page has no size")
+    return end + sizes[_STORED], sizes[_UNPACKED]
+
+
+def _struct(content: bytes, at: int, depth: int, integers: dict[int, int]) -> int:
+    """The end of a struct; its integers by field."""
+    field = 0
+    while (head := _byte(content, at)) != 0:
+        at += 1
+        kind, step = head & 15, head >> 4
+        if step:
+            field += step
+        else:
+            field, at = _integer(content, at)
+        if kind in _INTEGERS:
+            integers[field], at = _integer(content, at)
+        else:
+            at = _skip(content, at, kind, depth + 1, is_field=True)
+    return at + 1
+
+
+def _skip(content: bytes, at: int, kind: int, depth: int, *, is_field: bool) -> int:
+    """The end of a value."""
+    if depth > _DEEPEST:
+        raise ValueError("a header of a page is nested too deeply")
+    if kind in (_TRUE, _FALSE):
+        return at if is_field else at + 1
+    if kind == _BYTE:
+        return at + 1
+    if kind in _INTEGERS:
+        return _varint(content, at)[1]
+    if kind == _DOUBLE:
+        return at + 8
+    if kind == _BINARY:
+        size, at = _varint(content, at)
+        return at + size
+    if kind == _STRUCT:
+        return _struct(content, at, depth, {})
+    if kind in (_LIST, _SET):
+        head = _byte(content, at)
+        size, at = (head >> 4, at + 1) if head >> 4 < 15 else _varint(content, at + 1)
+        kinds = [head & 15]
+    elif kind == _MAP:
+        size, at = _varint(content, at)
+        head = _byte(content, at) if size else 0
+        at, kinds = at + (size > 0), [head >> 4, head & 15]
+    else:
+        raise ValueError("a header of a page is damaged")
+    for _ in range(size):
+        for element in kinds:
+            at = _skip(content, at, element, depth + 1, is_field=False)
+            _byte(content, at - 1)
+    return at
+
+
+def _byte(content: bytes, at: int) -> int:
+    if not 0 <= at < len(content):
+        raise ValueError("a header of a page is cut")
+    return content[at]
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """An unsigned integer, and its end."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = _byte(content, at)
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("a header of a page is damaged")
+
+
+def _integer(content: bytes, at: int) -> tuple[int, int]:
+    """A signed integer (zigzag), and its end."""
+    value, at = _varint(content, at)
+    return (value >> 1) ^ -(value & 1), at
