@@ -49,6 +49,11 @@ _MAX_PPM_DRIFT: Final = 1e-2  # above, the drift of a clock is written as a rati
 
 def event_text(event: Event) -> str:
     """An event as a sentence without its time."""
+    if event.code == "other_vehicle" and event.count > 1:
+        return (
+            f"{event.count} more vehicles send on this link since {event.since:.1f} s, the latest: "
+            f"{event.values['vehicle']}; none is followed"
+        )
     text = _EVENT_TEXTS[event.code](event.values)
     if event.count > 1:
         text += f" ({event.count} times since {event.since:.1f} s)"
@@ -145,6 +150,19 @@ def _ended_flight(v: Values) -> str:
         if "flight" not in v
         else "; " + flight_course_text(v["flight"], v.get("quantity", ""), v.get("course"), v.get("unit", ""))
     )
+
+
+def _in_gap(v: Values) -> str:
+    """Where a phase may have begun in a gap of the messages; "" without one."""
+    return (
+        f" since a gap of the messages from {v['gap_start']:.1f} s to {v['time']:.1f} s"
+        if "gap_start" in v
+        else ""
+    )
+
+
+def _when(v: Values) -> str:
+    return _in_gap(v).removeprefix(" ") or f"at {v['time']:.1f} s"
 
 
 def _begun_flight(v: Values) -> str:
@@ -270,9 +288,9 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "take_off": lambda v: f"took off at {v['time']:.1f} s{_begun_flight(v)}",
     "free_flight": lambda v: f"in free flight{_begun_flight(v)}",
     "near_ground": lambda _: "descends into the ground effect; the estimates are held",
-    "contact": lambda v: f"touched the ground or an object at {v['time']:.1f} s; the estimates are held",
-    "landing": lambda v: f"on the ground{_ended_flight(v)}",
-    "crash": lambda v: f"crashed at {v['time']:.1f} s{_ended_flight(v)}",
+    "contact": lambda v: f"touched the ground or an object {_when(v)}; the estimates are held",
+    "landing": lambda v: f"on the ground{_in_gap(v)}{_ended_flight(v)}",
+    "crash": lambda v: f"crashed {_when(v)}{_ended_flight(v)}",
     "rotor_lost_thrust": lambda v: (
         f"rotor {v['rotor']} lost {_share(v)} of its thrust at {v['time']:.1f} s; the estimates are corrected for it"
     ),

@@ -36,6 +36,7 @@ def fly(
     drift: float = 1.0,
     nominal: float = 1.0,
     has_velocity: bool = True,
+    drag: float = 0.0,
 ) -> VerticalFlight:
     """Fly.
 
@@ -48,6 +49,7 @@ def fly(
         drift: of the measured height from take-off to landing, m.
         nominal: nominal over true weight.
         has_velocity: whether the climb rate is measured.
+        drag: over the weight of the vehicle, s/m.
     """
     rng = np.random.default_rng(seed)
     z = v = thrust = integral = 0.0  # over the weight without payload
@@ -69,7 +71,7 @@ def fly(
         for _ in range(_FINE):
             h = STEP / _FINE
             thrust += h / _LAG * (command - thrust)
-            a = _G * (thrust / mass - 1.0)
+            a = _G * ((thrust - drag * v) / mass - 1.0)
             if z <= 0.0 and a <= 0.0 and v <= 0.01:
                 support, v, z = support - a / _FINE, 0.0, 0.0
                 continue
@@ -80,7 +82,7 @@ def fly(
                 contacts.append(t)
                 support += (1.0 + restitution) * -v / STEP
                 v, z = -restitution * v if v < -0.05 else 0.0, 0.0
-        force = _G * thrust / mass + support + noise * rng.standard_normal()
+        force = _G * (thrust - drag * v) / mass + support + noise * rng.standard_normal()
         rows.append(
             PhaseRow(
                 t,

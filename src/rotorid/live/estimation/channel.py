@@ -17,7 +17,7 @@ from rotorid.signals.phases.detector import PhaseDetector
 from rotorid.signals.phases.phase import Phase, PhaseChange, PhaseRow
 from rotorid.signals.sampling import MAX_RATE
 
-_LONGEST_HOLD: Final = 0.3  # s that a measurement holds for the phases
+_LONGEST_HOLD: Final = 0.3  # s that a measurement holds, for the phases and for rows
 
 
 class ChannelStep(NamedTuple):
@@ -34,7 +34,8 @@ class Channel:
     """A tracker, its inputs, and the phases of the flight.
 
     Rows of free flight update the tracker. In the ground effect it runs on, but its estimates are not used: they hold from
-    before. When the vehicle touches the ground, rows since before the contact are forgotten.
+    before. When the vehicle touches the ground, rows since before the contact are forgotten, or since before a gap in which it
+    may have happened. After a gap, estimates are used once the vehicle is known to fly.
 
     Args:
         tracker: estimator.
@@ -59,6 +60,7 @@ class Channel:
         }
         self._measured: dict[str, tuple[float, Values]] = {}
         self._before_landing: Checkpoint | None = None
+        self._after_gap: StepEstimate | None = None  # the first estimate after a gap, while it is not used
 
     def start(self, periods: Mapping[str, float], latest: float) -> None:
         """Make the sampler. periods: of the signals, s. latest: session time, s; later rows are used."""
@@ -109,17 +111,30 @@ class Channel:
         estimate = self.tracker.update(row)
         if phase is Phase.LANDING or estimate is None:
             return ChannelStep(None, change, held)
+        if self.phases.is_in_doubt:
+            self._after_gap = self._after_gap or estimate
+            return ChannelStep(None, change, held)
+        if self._after_gap is not None:
+            dt, is_after_gap = self._after_gap.dt, self._after_gap.is_after_gap
+            estimate, self._after_gap = estimate._replace(dt=dt, is_after_gap=is_after_gap), None
         self.latest = estimate
         return ChannelStep(estimate, change, held)
 
+    @property
+    def is_flying(self) -> bool:
+        """Whether the vehicle is in free flight, and known to be."""
+        return self.phases.phase is Phase.FLIGHT and not self.phases.is_in_doubt
+
     def _hold(self, change: PhaseChange) -> StepEstimate | None:
         """The estimate that holds from a change on, None if the estimator continues or has none."""
+        self._after_gap = None
         if change.phase in (Phase.FLIGHT, Phase.TAKE_OFF):
             self._before_landing = None
             return None
         checkpoint = self._before_landing
         if checkpoint is None:
-            checkpoint = self.tracker.checkpoint_before(change.start - MARGIN)
+            last = math.inf if change.gap_start is None else change.gap_start - _LONGEST_HOLD
+            checkpoint = self.tracker.checkpoint_before(min(change.start, last) - MARGIN)
         if checkpoint is None or self.latest is None or checkpoint.estimate.t > self.latest.t:
             return None
         if change.phase is Phase.LANDING:

@@ -144,7 +144,7 @@ class SessionEstimators:
 
     def add(self, signal: str, t: float, values: tuple[float, ...]) -> None:
         """Add a measurement. t: session time, s."""
-        self.battery.add(signal, t, values, is_flying=self.phase is Phase.FLIGHT)
+        self.battery.add(signal, t, values, is_flying=self._tracker.is_flying)
         if signal in ("battery_current", "battery_remaining"):
             return
         if self.identification is not None:
@@ -185,14 +185,14 @@ class SessionEstimators:
         for row in self._tracker.closed_rows(until):
             step = self._step(row)
             if self.identification is not None:
-                is_flying = self.phase is Phase.FLIGHT and not self.rotor_faults.has_fault
+                is_flying = self._tracker.is_flying and not self.rotor_faults.has_fault
                 self.identification.update(row.t, is_flying)
             yield step
 
     def _step(self, row: SampleRow) -> ChannelStep:
         """A step of the tracker, after the search for a rotor fault."""
         before, faults = self.phase, self.rotor_faults
-        fault = faults.update(row, self._tracker.inputs) if before is Phase.FLIGHT else None
+        fault = faults.update(row, self._tracker.inputs) if self._tracker.is_flying else None
         step = self._update(self._tracker, faults.corrected(row, self._tracker.inputs))
         if fault is not None and fault.is_stopped:
             held = self._tracker.stop(fault.onset)

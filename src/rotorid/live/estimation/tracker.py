@@ -50,7 +50,7 @@ EstimatorBuilder = Callable[[dict[str, tuple[float, ...]]], AbstractEstimator]
 """Builds an estimator from the standard deviations of the measurement noise by output."""
 
 
-_CHECKPOINTS: Final = 0.1, 2.5  # s between two checkpoints, and s that they are kept
+_CHECKPOINTS: Final = 0.1, 5.0  # s between two checkpoints, and s with rows that they are kept
 
 
 class StepEstimate(NamedTuple):
@@ -66,10 +66,12 @@ class StepEstimate(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """The state of a tracker after a row, with its estimate. state: of the stream, opaque."""
+    """The state of a tracker after a row, with its estimate. state: of the stream, opaque. rows_time: time with rows until
+    then, s: a gap counts as 0.1 s."""
 
     state: Any
     estimate: StepEstimate
+    rows_time: float
 
 
 class Tracker:
@@ -100,6 +102,7 @@ class Tracker:
         self._stream: Stream | None = None
         self._last: float | None = None
         self._checkpoints: deque[Checkpoint] = deque()
+        self._rows_time = 0.0
         self._prior_estimator = build({})
         joint = self._prior_estimator.joint
         self.quantities, self.units = joint.quantities, joint.units
@@ -169,9 +172,10 @@ class Tracker:
         model_std = math.hypot(self._thrust_std(t), by_gusts)
         estimate = StepEstimate(t, estimated, dt, dt > self._max_gap, model_std)
         interval, memory = _CHECKPOINTS
+        self._rows_time += min(dt, interval)
         if not self._checkpoints or estimate.t >= self._checkpoints[-1].estimate.t + interval:
-            self._checkpoints.append(Checkpoint(self._stream.checkpoint(), estimate))
-            while self._checkpoints[0].estimate.t < estimate.t - memory:
+            self._checkpoints.append(Checkpoint(self._stream.checkpoint(), estimate, self._rows_time))
+            while self._checkpoints[0].rows_time < self._rows_time - memory:
                 self._checkpoints.popleft()
         return estimate
 
@@ -184,7 +188,7 @@ class Tracker:
         """Forget the rows after a checkpoint."""
         assert self._stream is not None
         self._stream.return_to(checkpoint.state)
-        self._last = checkpoint.estimate.t
+        self._last, self._rows_time = checkpoint.estimate.t, checkpoint.rows_time
         self._checkpoints = deque(c for c in self._checkpoints if c.estimate.t <= self._last)
         self._noise_rows = deque(s for s in self._noise_rows if float(s.t) <= self._last)
 

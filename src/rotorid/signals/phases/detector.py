@@ -14,6 +14,10 @@ balance, while its rotors turn; or a shock ends a fall without thrust. It lasts 
 rotors.
 
 Heights of autopilots drift by metres, so that contact and landing do not depend on them.
+
+*Gaps*. After a gap of the rows in the air, the vehicle may stand on the ground, where the thrust falls short of the weight for
+another reason than a contact that is seen to begin. It is known to fly once the rotors have carried it, or it has moved, for
+1 s. If a landing is detected before that, it began in the gap, or when the rotors carried it no more.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from typing import Final
 
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.signals.phases.phase import Phase, PhaseChange, PhaseRow
-from rotorid.signals.phases.support import Support, SupportEstimator, filtered
+from rotorid.signals.phases.support import IMPACT, SIGMAS, Support, SupportEstimator, filtered
 
 GROUND_EFFECT: Final = 0.5
 """Height of the ground effect where the rotors' places are not known, m; at most this."""
@@ -63,6 +67,11 @@ _LEAST_FALL: Final = 0.3  # s
 _SHOCK: Final = 2.0  # of gravity
 _TURNING: Final = 0.1  # of the weight: rotors that turn
 _SMOOTH: Final = 0.2  # s
+_GAP: Final = 0.2  # s between two rows, at least; and in steps
+_GAP_STEPS: Final = 3.0
+_CONFIRM_FLIGHT: Final = 1.0  # s, after a gap
+_LONGEST_DOUBT: Final = 3.0  # s after a gap, in which a landing is detected
+_MOVING: Final = 1.0  # m/s, horizontally
 
 
 class PhaseDetector:
@@ -92,10 +101,26 @@ class PhaseDetector:
         self._t = self._last_powered = math.nan
         self._contact_height = self._height = self._slope = math.nan
         self._fall_end = -math.inf
+        self._step = 0.0  # s between the last two rows without a gap
+        self._forget_gap()
+
+    def _forget_gap(self) -> None:
+        self._gap: tuple[float, float] | None = None  # last row before it and first row after it, s
+        self._not_carried_since = math.nan  # s, after the gap
+        self._most_support = (
+            math.nan
+        )  # of the weight, by noise: on the ground the noise is not that of flight
+        self._flown = 0.0  # s after the gap
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the vehicle may have landed in a gap of the rows, since the rotors do not carry it now."""
+        return self._gap is not None and not math.isnan(self._not_carried_since)
 
     def update(self, row: PhaseRow) -> PhaseChange | None:
         """Take one row. Returns the change of the phase, None without one. Rows are in order of time."""
         dt = row.t - self._t
+        self._follow_gap(row.t, dt)
         if not 0.0 < dt < _IDLE_TIME:
             dt = 0.0
         if math.isnan(row.climb_rate):
@@ -105,16 +130,53 @@ class PhaseDetector:
         if self._support.thrust_share > _POWERED or math.isnan(self._last_powered):
             self._last_powered = row.t
         self._t = row.t
+        if self._gap is not None:
+            self._check_flight(row, support, dt)
         change = self._next(row, support, dt)
         if change is None:
             return None
         phase, start = change
+        gap_start = None
+        if self._gap is not None and phase not in (Phase.TAKE_OFF, Phase.FLIGHT):
+            gap_start = self._gap[0]
+        if self._gap is not None and phase in (Phase.CONTACT, Phase.GROUND, Phase.CRASH):
+            not_carried = row.t if math.isnan(self._not_carried_since) else self._not_carried_since
+            start = max(min(start, not_carried), self._gap[1])
+            self._forget_gap()
         if phase is Phase.FLIGHT and self.phase is not Phase.LANDING:
             self._support.begin_flight()
         if phase is Phase.CONTACT:
             self._contact_height = row.height
         self.phase, self.start, self._since = phase, start, {}
-        return PhaseChange(phase, start, row.t)
+        return PhaseChange(phase, start, row.t, gap_start)
+
+    def _follow_gap(self, t: float, dt: float) -> None:
+        """Note a gap in the air. dt: since the previous row, s."""
+        if not dt > max(_GAP, _GAP_STEPS * self._step):
+            self._step = max(dt, 0.0) if math.isfinite(dt) else 0.0
+            return
+        if self.phase.is_airborne or self.phase is Phase.CONTACT:
+            start = self._t if self._gap is None else self._gap[0]
+            self._forget_gap()
+            self._gap = start, t
+
+    def _check_flight(self, row: PhaseRow, support: Support, dt: float) -> None:
+        """Whether the vehicle flies after a gap: the rotors carry it, or it moves."""
+        assert self._gap is not None
+        if math.isnan(self._most_support):
+            self._most_support = max(IMPACT, SIGMAS * support.noise)
+        is_carried = abs(support.share) < self._most_support
+        if math.isnan(support.share):
+            is_carried = self._support.thrust_share > _CARRIED
+        if is_carried or row.speed > _MOVING or abs(row.climb_rate) > _BOUNCE:
+            self._not_carried_since = math.nan
+            self._flown += dt
+        else:
+            self._flown = 0.0
+            if math.isnan(self._not_carried_since):
+                self._not_carried_since = row.t
+        if self._flown > _CONFIRM_FLIGHT or row.t > self._gap[1] + _LONGEST_DOUBT:
+            self._forget_gap()
 
     def _climb_rate(self, height: float, dt: float) -> float:
         """Climb rate from heights, m/s, where it is not measured; nan without them."""

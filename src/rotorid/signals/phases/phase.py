@@ -47,8 +47,10 @@ class PhaseRow(NamedTuple):
 
 
 class PhaseChange(NamedTuple):
-    """A phase begins. start: s, when it began. detected: s, the row at which that is known."""
+    """A phase begins. start: s, when it began, or the first row after a gap in which it began. detected: s, the row at which
+    that is known. gap_start: s, the last row before a gap in which it may have begun; None without one."""
 
     phase: Phase
     start: float
     detected: float
+    gap_start: float | None = None

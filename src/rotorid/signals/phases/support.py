@@ -10,7 +10,7 @@ m is not known exactly, and changes in flight. Two tests that do not need it:
 the thrust that it needs in flight, whatever its mass and inflow are. If the thrust falls all the same, the ground takes over:
 with s the fall of the mean of ln(T / f) over the last 0.1 s below that over 1 s to 0.5 s ago,
 
-    s > max(`FALL`, `_SIGMAS` rms(s)),        |f / g - 1| < `_STEADY` all the time, at a low horizontal speed
+    s > max(`FALL`, `SIGMAS` rms(s)),        |f / g - 1| < `_STEADY` all the time, at a low horizontal speed
 
 where rms(s) is that of the flight so far, by noise, gusts and vibration. A payload that is dropped changes m, but then f
 departs from gravity until the thrust has followed.
@@ -35,6 +35,9 @@ FALL: Final = 0.08
 IMPACT: Final = 0.1
 """Force of the ground over the weight, without noise, from which on an impact is certain, while a descent is arrested."""
 
+SIGMAS: Final = 4.5
+"""Of the noise, from which on a fall or a support is certain."""
+
 _LAG: Final = 0.05  # s, of the motors and of the specific force
 _AVERAGE: Final = 0.1  # s
 _REFERENCE: Final = 2.0  # s, over which the mass is averaged
@@ -47,7 +50,6 @@ _STEADY_SHARE: Final = 0.5  # of the fall from which on a contact is certain
 _USUAL: Final = 0.3  # of gravity
 _FASTEST_USUAL: Final = 5.0  # m/s, horizontally
 _LARGEST_ERROR: Final = 0.3  # of ln m; a larger one does not count more
-_SIGMAS: Final = 4.5  # of the noise
 _NOISE_TIME: Final = 10.0  # s, over which the noise is averaged
 _FIRST_FALL, _FIRST_SUPPORT = 0.018, 0.045  # noise at a take-off
 _START_FALL: Final = 0.3  # of the threshold, from which on a contact has begun
@@ -150,7 +152,7 @@ class SupportEstimator:
 
     @property
     def _least_fall(self) -> float:
-        return max(FALL, _SIGMAS * math.sqrt(self._fall_variance))
+        return max(FALL, SIGMAS * math.sqrt(self._fall_variance))
 
     def _fall(self, log_mass: float, is_steady: bool) -> float:
         """Fall of ln(T / f); nan where a row of the last second is not steady."""
@@ -186,7 +188,7 @@ class SupportEstimator:
         least_fall = self._least_fall
         if now.fall > least_fall and not abs(now.climb_rate) > _FASTEST_DOWN:
             return self._first(lambda past: past.fall > _START_FALL * least_fall)
-        least = max(IMPACT, _SIGMAS * math.sqrt(self._support_variance))
+        least = max(IMPACT, SIGMAS * math.sqrt(self._support_variance))
         if self._t > self._last_climb + _NO_CLIMB and now.support > least and now.climb_rate < _FASTEST_UP:
             slowest = min(p.climb_rate for p in self._past if p.t >= now.t - _SHORT)
             if slowest < -_LEAST_DESCENT and now.climb_rate > 0.6 * slowest:
