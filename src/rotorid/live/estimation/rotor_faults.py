@@ -22,14 +22,15 @@ from jaxtyping import Float
 
 from rotorid.estimators.rotor_faults.detector import RotorFault
 from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
-from rotorid.geometry.rotation_rows import rotate
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.estimation.thrust_model import ThrustModel
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.workflows.wrench.rotor_faults import lost_wrench
 
 _FORGOTTEN: Final = 3.0  # tau, s
 _COMMAND, _RATE = "rotor_command", "body_rate"
+_LEVEL: Final = (1.0, 0.0, 0.0, 0.0)
 _GRID: Final = 501  # commands at which the curve is inverted
 
 
@@ -141,9 +142,9 @@ class RotorFaults:
         """
         variance = np.zeros(6)
         for rotor, std in self._errors(t):
-            column = self._allocation[:, rotor] * self._thrusts[rotor] * std
-            force = np.full(3, np.linalg.norm(column[:3]))
-            if attitude is not None:
-                force = rotate(np.array([attitude]), column[None, :3])[0]
-            variance += np.concatenate([force, column[3:]]) ** 2
+            lost = np.array([self._thrusts[rotor] * std])
+            wrench = lost_wrench(self._allocation, rotor, lost, np.array([attitude or _LEVEL]))[0]
+            if attitude is None:
+                wrench[:3] = np.linalg.norm(wrench[:3])
+            variance += wrench**2
         return np.sqrt(variance)

@@ -65,12 +65,29 @@ def with_fault_errors(
     std = faults.thrust_std(t)
     columns = []
     for k, fault in enumerate(faults.faults):
-        wrench = std[:, k, None] * G[:, fault.rotor]
-        columns.append(np.concatenate([rotate(attitude, wrench[:, :3]), wrench[:, 3:]], axis=1))
+        columns.append(lost_wrench(G, fault.rotor, std[:, k], attitude))
     names = tuple(f"{ROTOR_FAULT} {fault.rotor}" for fault in faults.faults)
     return ParameterErrors(
         errors.causes + names, np.concatenate([errors.errors, np.stack(columns, axis=2)], axis=2)
     )
+
+
+def lost_wrench(
+    allocation: Float[np.ndarray, "6 rotors"],
+    rotor: int,
+    thrust: Float[np.ndarray, " n"],
+    attitude: Float[np.ndarray, "n 4"],
+) -> Float[np.ndarray, "n 6"]:
+    """Force (N, world ENU) and torque (N m, body FLU) of a part of a rotor's thrust.
+
+    Args:
+        allocation: wrench in the body frame over thrust (see `models.multirotor.rotors.allocation`).
+        rotor: its number.
+        thrust: the part of it, N.
+        attitude: unit quaternion w, x, y, z, body to world.
+    """
+    wrench = thrust[:, None] * allocation[:, rotor]
+    return np.concatenate([rotate(attitude, wrench[:, :3]), wrench[:, 3:]], axis=1)
 
 
 def with_fault_health(track: Track, faults: FlightFaults) -> Track:
