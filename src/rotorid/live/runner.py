@@ -111,7 +111,7 @@ class Runner:
         self._requests: dict[int, MessageRequests] = {}  # by number of the member
         self._start = self._last_packet = self._last_snapshot = self._clock()
         self._restore_deadline: float | None = None
-        self._has_reported_wait = self._has_reported_ready = self._is_disconnected = False
+        self._has_reported_wait = self._has_reported_ready = False
         self._arrival = time.time_ns()
 
     def run(self) -> SessionResult:
@@ -194,16 +194,13 @@ class Runner:
                 self._show(self._first.idle())
 
     def _report_connection(self) -> None:
-        """Report that the connection of a link was lost or restored."""
-        error = self.link.connection_error()
-        if bool(error) == self._is_disconnected:
-            return
-        self._is_disconnected = bool(error)
-        if error:
-            self._first.events.add_limited("connection_lost", error=error)
-        else:
-            self._first.events.add_limited("connection_restored")
-        self._show(self._first.idle())
+        """Report that the connection of a link was lost or restored, or both since the last time."""
+        for error in self.link.take_connection_changes():
+            if error:
+                self._first.events.add_limited("connection_lost", error=error)
+            else:
+                self._first.events.add_limited("connection_restored")
+            self._show(self._first.idle())
 
     def _report_senders(self) -> None:
         """Report messages without a valid signature, and other addresses that use the number of the vehicle."""

@@ -260,6 +260,29 @@ def test_a_connection_that_the_vehicle_closes_is_opened_again(
     assert texts[0].startswith(("the vehicle closed the connection", "connection reset"))
 
 
+def test_a_connection_that_was_lost_and_opened_between_two_looks_is_reported(
+    airframe: Airframe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rotorid.live.link.reconnecting._INTERVAL", 0.001)
+
+    class Lost(Link):
+        def receive(self, timeout: float) -> tuple[int, bytes] | None:
+            raise LinkError("made: it was closed")
+
+        def send(self, data: bytes) -> None:
+            del data
+
+        def close(self) -> None:
+            return
+
+    link, shown = ReconnectingLink(Lost("made"), Lost), Shown()
+    assert link.receive(0.0) is None
+    wait_for(lambda: not link.error)
+    Runner(session(airframe), link, [shown])._report_connection()
+    assert shown.codes == ["connection_lost", "connection_restored"]
+    link.close()
+
+
 def test_a_full_disk_ends_the_session(
     airframe: Airframe, pieces: list[simulated_flight.Piece], tmp_path: Path
 ) -> None:

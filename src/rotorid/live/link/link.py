@@ -78,9 +78,10 @@ class Link(ABC):
         del verify
         return False
 
-    def connection_error(self) -> str:
-        """Why there is no connection now; "" with one, and on links that end when they lose it."""
-        return ""
+    def take_connection_changes(self) -> list[str]:
+        """The changes of the connection since the last call, in order: why it was lost, "" where it was restored. None on links
+        that end when they lose it."""
+        return []
 
     def take_rejected(self) -> int:
         """Number of messages without a valid signature since the last call; 0 on links without a key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -29,6 +30,7 @@ class ReconnectingLink(Link):
         self.error = ""
         self._link: Link | None = link
         self._reopen = reopen
+        self._changes: deque[str] = deque()
         self._is_closed = threading.Event()
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
@@ -40,6 +42,7 @@ class ReconnectingLink(Link):
             return link.receive(timeout)
         except RotoridError as error:
             self.error = str(error).removeprefix(f"{self.address}: ")
+            self._changes.append(self.error)
             self._link = None
             link.close()
             threading.Thread(target=self._reconnect, name="rotorid connection", daemon=True).start()
@@ -55,6 +58,7 @@ class ReconnectingLink(Link):
             if self._is_closed.is_set():
                 link.close()
                 return
+            self._changes.append("")
             self.error, self._link = "", link
             return
 
@@ -68,8 +72,8 @@ class ReconnectingLink(Link):
         if link is not None:
             link.send_to(system, component, data)
 
-    def connection_error(self) -> str:
-        return self.error
+    def take_connection_changes(self) -> list[str]:
+        return [self._changes.popleft() for _ in range(len(self._changes))]
 
     def take_sender_events(self) -> list[SenderEvent]:
         link = self._link

@@ -121,8 +121,8 @@ class SignedLink(Link):
     def send_to(self, system: int, component: int, data: bytes) -> None:
         self._link.send_to(system, component, self._sign(data))
 
-    def connection_error(self) -> str:
-        return self._link.connection_error()
+    def take_connection_changes(self) -> list[str]:
+        return self._link.take_connection_changes()
 
     def take_sender_events(self) -> list[SenderEvent]:
         return self._link.take_sender_events()
