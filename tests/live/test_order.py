@@ -189,6 +189,23 @@ def test_repeated_events_are_reported_three_times_and_then_counted() -> None:
     assert event_text(repeats[0]).endswith(" (28 times since 3.0 s)")
 
 
+def test_of_many_other_vehicles_three_are_named_and_the_rest_counted(airframe: Airframe) -> None:
+    made = session(airframe)
+    systems = range(1, 41)
+    for k, system in enumerate(systems):
+        data = simulated_flight.heartbeat(simulated_flight.Sender(system))
+        made.feed(simulated_flight.EPOCH + k * 10_000_000, data)
+    made.events.add_limited("second_sender", system=1, address="made")
+    made.end()
+    events = made.events.take()
+    others = [event for event in events if event.code == "other_vehicle"]
+    assert [event.values["system"] for event in others[:3]] == [2, 3, 4]
+    assert [event.count for event in others] == [1, 1, 1, 36]
+    assert event_text(others[3]).startswith("36 more vehicles send on this link since")
+    assert "PX4 quadrotor, system 40" in event_text(others[3])
+    assert "second_sender" in [event.code for event in events]
+
+
 @pytest.mark.parametrize(("name", "least"), [("ESTIMATOR_STATUS", 0.0), ("EKF_STATUS_REPORT", 1.0)])
 def test_a_fault_of_the_autopilots_estimator_is_reported_while_armed(
     airframe: Airframe, name: str, least: float

@@ -140,7 +140,7 @@ class MessageReader:
         return is_used
 
     def _report_other_vehicles(self) -> None:
-        """Add an event for each vehicle that is not followed, once the followed one is known."""
+        """Add an event for each vehicle that is not followed, once the followed one is known; of many, their number."""
         others = self.vehicle.others
         if (
             not self.reports_other_vehicles
@@ -151,7 +151,7 @@ class MessageReader:
         for system, description in others.items():
             if system not in self._reported_vehicles:
                 self._reported_vehicles.add(system)
-                self.events.add("other_vehicle", vehicle=description, system=system)
+                self.events.add_limited("other_vehicle", vehicle=description, system=system)
 
     def _check_silence(self, is_used: bool, previous_received: int) -> None:
         """Add an event when the measurements stop, and when they are received again.
