@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from pymavlink.dialects.v20 import common
+from pymavlink.dialects.v20 import ardupilotmega, common
 
 from rotorid.errors import LinkError
 from rotorid.live.link.link import Link
@@ -145,7 +145,7 @@ class ScriptedVehicle(Link):
                     self._sender("AUTOPILOT_VERSION", *[0] * 5, *[[0] * 8] * 3, 0, 0, 0xABC, [0] * 18),
                 )
             elif kind == "COMMAND_LONG" and self._rng.random() >= self._loss:
-                name = common.mavlink_map[int(message.param1)].msgname
+                name = ardupilotmega.mavlink_map[int(message.param1)].msgname
                 self.requests.append((self.now, name))
                 self._set_rate(name, 1e6 / message.param2)
             elif kind == "PARAM_SET" and message.param_id in self.parameters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -203,6 +204,16 @@ def test_an_outage_in_flight_is_said_and_passes(ardupilot: Day) -> None:
     (event,) = ardupilot.events("restarted_after_gap", after=22.0)
     assert event.values["duration"] == pytest.approx(0.8, abs=0.2)
     assert ardupilot.estimates(23.0, 24.0)[0][0] < 23.2
+
+
+def test_the_status_of_the_estimator_is_requested_more_and_more_rarely(px4: Day, ardupilot: Day) -> None:
+    """These vehicles do not send it."""
+    assert [name for _, name in px4.vehicle.requests if name == "ESTIMATOR_STATUS"]
+    times = [t for t, name in ardupilot.vehicle.requests if name == "EKF_STATUS_REPORT" and t < 11.5]
+    intervals = [later - earlier for earlier, later in pairwise(times)]
+    assert len(intervals) > 2
+    assert intervals == sorted(intervals)
+    assert not ardupilot.events("messages_missing")
 
 
 def test_velocity_is_used_once_the_ekf_has_an_origin(ardupilot: Day) -> None:

@@ -117,7 +117,8 @@ class MessageRequests:
         self._last_check = now
         is_ardupilot = self._reader.vehicle.properties.autopilot == ARDUPILOT
         fast = _FAST_ARDUPILOT if is_ardupilot else _FAST
-        rates = dict.fromkeys(fast, self._rate) | dict.fromkeys(_SLOW, _SLOW_RATE)
+        status = "EKF_STATUS_REPORT" if is_ardupilot else "ESTIMATOR_STATUS"
+        rates = dict.fromkeys(fast, self._rate) | dict.fromkeys((*_SLOW, status), _SLOW_RATE)
         self._requests = [_Request(name, rate) for name, rate in rates.items()]
 
     def _check_life(self, now: float) -> None:
