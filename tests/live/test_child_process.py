@@ -13,7 +13,7 @@ from rotorid.live.recording.recording import Recording
 from rotorid.results.text import plus_minus
 from tests.live.child_process import PATIENCE, Command
 from tests.live.scripted_vehicle import ARDUPILOT, PX4, Flight, ScriptedVehicle
-from tests.live.udp_vehicle import UdpVehicle
+from tests.live.udp_vehicle import LONGEST_STEP, UdpVehicle
 
 SPEED = 4.0
 RATE = 50  # Hz
@@ -72,6 +72,27 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Command, U
         play(commands, links)
         assert [command.interrupt() for command in commands] == [0, 0]
     return dict(zip(("px4", "ardupilot"), zip(commands, links, strict=True), strict=True))
+
+
+def test_a_step_ends_on_a_computer_that_is_slower_than_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each message takes longer to make than until the next one is due."""
+    clock = 100.0
+
+    class Slow(ScriptedVehicle):
+        def receive(self, timeout: float) -> tuple[int, bytes] | None:
+            nonlocal clock
+            clock += 0.01
+            assert clock < 200.0
+            return super().receive(timeout)
+
+    monkeypatch.setattr("tests.live.udp_vehicle.time.monotonic", lambda: clock)
+    with UdpVehicle(Slow(PX4, [], 1e9), 9, SPEED) as link:
+        link.start()
+        for _ in range(20):
+            clock += 1.0
+            before = link.vehicle.now
+            link.step()
+            assert before < link.vehicle.now < before + 2.0 * LONGEST_STEP
 
 
 @pytest.mark.parametrize("name", ["px4", "ardupilot"])

@@ -5,9 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from types import TracebackType
+from typing import Final
 
 from rotorid.errors import LinkError
 from tests.live.scripted_vehicle import ScriptedVehicle
+
+
+LONGEST_STEP: Final = 0.1
+"""s of the virtual clock in one step; beyond, it waits for a computer that cannot keep up."""
 
 
 class UdpVehicle:
@@ -37,11 +42,11 @@ class UdpVehicle:
         self._start = time.monotonic() - self.vehicle.now / self.speed
 
     def step(self) -> None:
-        """Send all messages that are due, and receive."""
+        """Send all messages that are due, of at most `LONGEST_STEP`, and receive."""
+        due = self._due()
         try:
-            while not self.has_ended and self._start is not None:
-                ahead = (time.monotonic() - self._start) * self.speed - self.vehicle.now
-                packet = self.vehicle.receive(max(ahead, 0.0))
+            while not self.has_ended and due is not None:
+                packet = self.vehicle.receive(max(due - self.vehicle.now, 0.0))
                 if packet is None:
                     break
                 self.send(packet[1])
@@ -52,6 +57,15 @@ class UdpVehicle:
                 self.vehicle.send(self._socket.recv(2000))
             except OSError:  # nothing waits, or nobody listens yet
                 return
+
+    def _due(self) -> float | None:
+        """Until when messages are due now, s of the virtual clock; None while it stands."""
+        if self._start is None:
+            return None
+        due, latest = (time.monotonic() - self._start) * self.speed, self.vehicle.now + LONGEST_STEP
+        if due > latest:
+            self._start += (due - latest) / self.speed
+        return min(due, latest)
 
     def send(self, data: bytes) -> None:
         """Send a datagram; it counts as sent once somebody listens."""
