@@ -43,7 +43,7 @@ def test_what_cannot_be_is_said_in_one_line(tlog: Path, tmp_path: Path) -> None:
     assert "not a valid link address" in error_line("bluetooth:7", *quad)
     assert "cannot be read" in error_line(tmp_path / "none.tlog", *quad)
     assert "requires --publish" in error_line(tlog, *quad, "--publish-parameter", "MPC_THR_HOVER")
-    assert "--all cannot be used with --publish, --web or" in error_line(tlog, *quad, "--all", "--web", "0")
+    assert "--all cannot be used with" in error_line(tlog, *quad, "--all", "--system-id", "3")
     assert "the replay speed -1" in error_line(tlog, *quad, "--speed", "-1")
     assert "cannot be used with a recording" in error_line(tlog, *quad, "--signing-key", "key")
     assert "the key cannot be read" in error_line(free_link(), *quad, "--signing-key", tmp_path / "none")

@@ -10,7 +10,6 @@ from typing import Final
 from rotorid.errors import LinkError
 from tests.live.scripted_vehicle import ScriptedVehicle
 
-
 LONGEST_STEP: Final = 0.1
 """s of the virtual clock in one step; beyond, it waits for a computer that cannot keep up."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from rotorid.live.link.link import Link
-    from rotorid.live.publisher import Publisher
+    from rotorid.live.publisher import Publisher, TeamPublisher
     from rotorid.live.recording.recording import Recording
     from rotorid.live.runner import Runner
     from rotorid.live.session import Session
@@ -206,12 +206,10 @@ def live(
         if identified.suffix != ".toml":
             raise SettingError(f"{identified}: an airframe file ends in .toml")
         identify = True
-    if every_vehicle and (publish or web is not None or system_id is not None):
+    if every_vehicle and any(option is not None for option in (publish_parameter, system_id, identified)):
         raise SettingError(
-            "--all cannot be used with --publish, --web or --system-id, which are of one vehicle"
+            "--all cannot be used with --publish-parameter, --system-id or --identified, which are of one vehicle"
         )
-    if every_vehicle and identified is not None:
-        raise SettingError("--all cannot be used with --identified, which is of one vehicle")
     from rotorid.live.outputs import (
         foxglove_viewers,
         print_unidentified,
@@ -236,11 +234,7 @@ def live(
             from rotorid.live.team import Team
 
             settings = _settings(estimator, system, known_mass, system_id, wrench, identify, recording)
-            if (
-                every_vehicle is None
-                and recording is not None
-                and not any(option is not None for option in (web, identified))
-            ):
+            if every_vehicle is None and recording is not None and identified is None:
                 every_vehicle = recording.settings.get("all") == "yes"
             session = (Team if every_vehicle else Session)(vehicle, settings, datagrams=link.datagrams)
             if isinstance(link, Replay):
@@ -402,17 +396,19 @@ def _settings(
 
 def _publisher(
     session: Session | Team, link: Link, airframe: Airframe, publish: bool, parameter: str | None
-) -> Publisher | None:
+) -> Publisher | TeamPublisher | None:
     if not publish:
         return None
-    session = session.members[0]  # the only one
     from rotorid.live.link.message_sender import MessageSender
     from rotorid.live.parameter.followed import parse_parameter
-    from rotorid.live.publisher import Publisher
+    from rotorid.live.publisher import Publisher, TeamPublisher
     from rotorid.live.recording.replay import Replay
+    from rotorid.live.team import Team
 
     if isinstance(link, Replay):
         raise SettingError(f"{link.address}: --publish cannot be used with a recording")
+    if isinstance(session, Team):
+        return TeamPublisher(session, MessageSender(link), time.monotonic)
     followed = None if parameter is None else parse_parameter(parameter, airframe)
     return Publisher(session, MessageSender(link), time.monotonic, followed)
 

@@ -1,7 +1,8 @@
 """Sends estimates to the vehicle as messages, and optionally writes a parameter (`live.parameter`).
 
 The messages are NAMED_VALUE_FLOAT (`mass` and `mass_std` in kg, `drag`, `wind_x`, ...; names of at most ten characters) and
-DEBUG_VECT (`force` in N, world ENU; `torque` in N m, body FLU). They do not change the behaviour of the vehicle.
+DEBUG_VECT (`force` in N, world ENU; `torque` in N m, body FLU). They do not change the behaviour of the vehicle. With several
+vehicles on a link, each receives its own estimates, from an onboard computer of its own system.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from rotorid.live.parameter.followed import FollowedParameter
 from rotorid.live.parameter.writer import ParameterWriter, WriteSummary
 from rotorid.live.session import Session
 from rotorid.live.snapshot import Snapshot
+from rotorid.live.team import Team
 from rotorid.logs.mavlink.frames import Frame, walk
 from rotorid.logs.mavlink.frames import Link as FrameBuffer
 
@@ -64,15 +66,17 @@ class Publisher:
     def _send(self, snapshot: Snapshot) -> None:
         stamp, readings = self._session.reader.timeline.stamp, snapshot.readings
         stamp = max(stamp, 0.0) if math.isfinite(stamp) else 0.0
+        vehicle = self._session.reader.vehicle
+        of = (vehicle.system, vehicle.component) if self._session.is_member else None
         for name in ("mass", "thrust_scale", "drag", "wind_x", "wind_y"):
             if name in readings:
-                self._sender.named_value(stamp, name[:_MAX_NAME], readings[name].value)
+                self._sender.named_value(stamp, name[:_MAX_NAME], readings[name].value, of)
         if "mass" in readings:
-            self._sender.named_value(stamp, "mass_std", readings["mass"].std)
+            self._sender.named_value(stamp, "mass_std", readings["mass"].std, of)
         for name in ("force", "torque"):
             values = [readings[f"{name}_{axis}"].value for axis in "xyz" if f"{name}_{axis}" in readings]
             if len(values) == 3:
-                self._sender.debug_vector(stamp, name, *values)
+                self._sender.debug_vector(stamp, name, *values, of=of)
 
     @property
     def is_done(self) -> bool:
@@ -125,3 +129,42 @@ class Publisher:
         """End the writing: the file of a restored parameter is removed."""
         if self._writer is not None:
             self._writer.close()
+
+
+class TeamPublisher:
+    """Sends the snapshots of each vehicle of a team to this vehicle. No parameter is written.
+
+    Args:
+        team: provides the vehicles and their time.
+        sender: sends the messages.
+        clock: monotonic clock, s.
+    """
+
+    is_done: Final = True
+    summary: Final[WriteSummary | None] = None
+
+    def __init__(self, team: Team, sender: MessageSender, clock: Callable[[], float]) -> None:
+        self._team, self._sender, self._clock = team, sender, clock
+        self._publishers: dict[str, Publisher] = {}
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Send a snapshot to its vehicle if that is due."""
+        name = snapshot.vehicle
+        if name not in self._publishers:
+            members = [member for member in self._team.members if member.vehicle_name == name]
+            if not name or not members:
+                return
+            self._publishers[name] = Publisher(members[0], self._sender, self._clock)
+        self._publishers[name].show(snapshot)
+
+    def check_sender(self, *, is_second: bool) -> None:
+        """Nothing depends on who sends, since no parameter is written."""
+
+    def restore(self) -> None:
+        """There is no parameter to restore."""
+
+    def restore_from(self, packet: bytes | None) -> None:
+        """There is no parameter to restore."""
+
+    def close(self) -> None:
+        """There is nothing to end."""

@@ -27,7 +27,7 @@ from rotorid.live.link.message_requests import MessageRequests
 from rotorid.live.link.message_sender import MessageSender
 from rotorid.live.no_estimate import no_estimate_finding
 from rotorid.live.parameter.writer import WriteSummary
-from rotorid.live.publisher import Publisher
+from rotorid.live.publisher import Publisher, TeamPublisher
 from rotorid.live.recording.recorder import Recorder
 from rotorid.live.recording.replay import Replay
 from rotorid.live.session import Session
@@ -92,7 +92,7 @@ class Runner:
         *,
         wait: float = 30.0,
         rate: float = 100.0,
-        publisher: Publisher | None = None,
+        publisher: Publisher | TeamPublisher | None = None,
         now: Callable[[], int] = time.time_ns,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

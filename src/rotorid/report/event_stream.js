@@ -1,7 +1,7 @@
 // A stream of server-sent events that is open while the page is visible; after an error it is opened again
 
 // Calls for each message onMessage(event), and onOpen() and onLost() when the connection changes. address() is that of the next
-// connection. onEnd is called where the server ends the stream by an event "end"
+// connection. onEnd is called where the server ends the stream by an event "end". Returns a function that opens it again
 export function listenWhileVisible({ address, onMessage, onOpen, onLost, onEnd = () => {} }) {
   let source = null, timer = 0;
 
@@ -32,4 +32,5 @@ export function listenWhileVisible({ address, onMessage, onOpen, onLost, onEnd =
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => event.persisted && open());
   if (!document.hidden) open();
+  return open;
 }

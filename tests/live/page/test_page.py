@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import http.client
 import json
 import math
@@ -361,6 +362,17 @@ def test_in_a_browser(tmp_path: Path) -> None:
         assert browser.value("document.documentElement.scrollWidth <= innerWidth")
         browser.wait("document.body.className == 'stale'")
         assert browser.value(THINNED) == []
+        for name, t in (("system 1", 1.0), ("system 12", 2.0), ("system 3", 3.0)):
+            for k in range(30):
+                page.show(dataclasses.replace(snapshot(t + 0.01 * k), vehicle=name))
+        row = "#team tbody tr:nth-of-type({}) {}".format
+        browser.wait(f"{text('.main .value')} == '2.290 ± 0.008 kg'")  # the first one
+        assert browser.value(text(row(2, "button"))) == "system 3"
+        assert browser.value(text(row(3, "td"))) == "mass 3.290 ± 0.008 kg"
+        browser.value(f"document.querySelector('{row(2, 'button')}').click()")
+        browser.wait(f"{text('.main .value')} == '4.290 ± 0.008 kg'")
+        assert "system 3" in browser.value(text("#system"))
+        assert browser.value("document.documentElement.scrollWidth <= innerWidth")
         assert browser.complaints() == []
         assert all(url.startswith(page.address) for url in browser.requests())
         assert len(browser.requests()) > 8

@@ -57,20 +57,40 @@ class MessageSender:
         fields = value, system, component, name.encode(), _REAL
         self._send("PARAM_SET", *fields, to=(system, component))
 
-    def named_value(self, t: float, name: str, value: float) -> None:
-        """Send NAMED_VALUE_FLOAT. t: s since the vehicle's boot. name: at most ten characters."""
-        self._send("NAMED_VALUE_FLOAT", round(t * 1e3) & 0xFFFFFFFF, _limit(value), name.encode())
+    def named_value(self, t: float, name: str, value: float, of: tuple[int, int] | None = None) -> None:
+        """Send NAMED_VALUE_FLOAT.
 
-    def debug_vector(self, t: float, name: str, x: float, y: float, z: float) -> None:
-        """Send DEBUG_VECT. t: s since the vehicle's boot. name: at most ten characters."""
+        Args:
+            t: s since the vehicle's boot.
+            name: at most ten characters.
+            value: to send.
+            of: system and component of the vehicle among several on the link; it is sent to this vehicle, as by an onboard
+                computer of it. None for the only vehicle.
+        """
+        self._send(
+            "NAMED_VALUE_FLOAT", round(t * 1e3) & 0xFFFFFFFF, _limit(value), name.encode(), to=of, of=of
+        )
+
+    def debug_vector(
+        self, t: float, name: str, x: float, y: float, z: float, of: tuple[int, int] | None = None
+    ) -> None:
+        """Send DEBUG_VECT. x, y, z: to send. Other arguments as of `named_value`."""
         stamp = min(max(round(t * 1e6), 0), (1 << 64) - 1)
-        self._send("DEBUG_VECT", stamp, _limit(x), _limit(y), _limit(z), name.encode())
+        self._send("DEBUG_VECT", stamp, _limit(x), _limit(y), _limit(z), name.encode(), to=of, of=of)
 
-    def _send(self, name: str, *fields: int | float | bytes, to: tuple[int, int] | None = None) -> None:
-        """Send a message. to: system and component of its receiver, None for everybody."""
+    def _send(
+        self,
+        name: str,
+        *fields: int | float | bytes,
+        to: tuple[int, int] | None = None,
+        of: tuple[int, int] | None = None,
+    ) -> None:
+        """Send a message. to: system and component of its receiver, None for everybody. of: those of a vehicle whose onboard
+        computer is the sender; None for a system of its own."""
         with self._lock:
             self._sequence = (self._sequence + 1) % 256
-            frame = encode_frame(name, self._sequence, *fields)
+            system = SYSTEM if of is None else of[0]
+            frame = encode_frame(name, self._sequence, *fields, system=system)
             if to is None:
                 self._link.send(frame)
             else:

@@ -1,7 +1,8 @@
 """Serves the page's files and its stream over HTTP. No other files are served, and no other computer is contacted.
 
     GET /              the page          (with a token: GET /TOKEN/)
-    GET /stream        server-sent events, one `Feed.message` each; `?after=ID` or Last-Event-ID: latest id of the page
+    GET /stream        server-sent events, one `Feed.message` each; `?after=ID` or Last-Event-ID: latest id of the page;
+                       `&vehicle=NAME`: of several
 
 On loopback, all programs of this computer have access; elsewhere, access needs the token. Requests with a Host header that is
 not an address of this computer (DNS rebinding) and requests of a browser for another site are refused. The connection to a
@@ -133,7 +134,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.headers.get("Sec-Fetch-Site") in FOREIGN_SITES and name:
             self._reply(HTTPStatus.FORBIDDEN, WRONG_SITE)
         elif name == "stream":
-            self._stream(parse_qs(query).get("after", [""])[-1] or self.headers.get("Last-Event-ID", ""))
+            values = parse_qs(query)
+            message_id = values.get("after", [""])[-1] or self.headers.get("Last-Event-ID", "")
+            self._stream(message_id, values.get("vehicle", [""])[-1])
         elif (name or "index.html") in self.server.files and self.server.connections.admit(
             self.client_address
         ):
@@ -167,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self, message_id: str) -> None:
+    def _stream(self, message_id: str, vehicle: str) -> None:
         if not self.server.connections.admit(self.client_address, is_page=True):
             self._reply(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY_PAGES)
             return
@@ -176,12 +179,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._begin(HTTPStatus.OK, "text/event-stream")
         self.end_headers()
         self.wfile.write(b"retry: 1000\n\n")
-        self._send_messages(self.server.feed, message_id)
+        self._send_messages(self.server.feed, message_id, vehicle)
 
-    def _send_messages(self, feed: Feed, message_id: str) -> None:
+    def _send_messages(self, feed: Feed, message_id: str, vehicle: str) -> None:
         number, first = feed.row_number(message_id), True
-        while first or feed.wait(number, _KEEP_ALIVE):
-            number, message = feed.message(number, first=first)
+        while first or feed.wait(number, _KEEP_ALIVE, vehicle):
+            number, message = feed.message(number, first=first, vehicle=vehicle)
             body = f"id: {feed.run}.{number}\ndata: {message}\n\n".encode()
             for start in range(0, len(body), _BLOCK):
                 self.wfile.write(body[start : start + _BLOCK])

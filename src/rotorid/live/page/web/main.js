@@ -4,11 +4,12 @@ import { Attitude, angles, interpolate } from "./attitude.js";
 import { Events, Panels } from "./panels.js";
 import { Store } from "./store.js";
 import { listen } from "./stream.js";
+import { Team } from "./team.js";
 import { clock, fixed, label, plusMinus, since, unitText } from "./text.js";
 
 const byId = (id) => document.getElementById(id);
 const store = new Store(), panels = new Panels(store), events = new Events(byId("events"));
-const attitude = new Attitude(byId("attitude"));
+const attitude = new Attitude(byId("attitude")), team = new Team(byId("team"), showVehicle);
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
 // Style of each health: colour and thickness in the strip, class of its text
@@ -43,6 +44,7 @@ function onMessage(message) {
     panels.clear();
     events.clear();
   }
+  team.show(message.vehicles, (health) => (HEALTH_STYLES[health] ?? UNKNOWN_STYLE)[2], STALE);
   if (message.t.length) {
     latest = message;
     const hasNewColumn = store.append(message);
@@ -61,6 +63,15 @@ function onMessage(message) {
     targetAttitude = message.attitude;
     attitude.current ??= targetAttitude;
   }
+}
+
+// Requests the messages of another vehicle, which begin with a reset
+function showVehicle(name) {
+  latest = targetAttitude = attitude.current = null;
+  received = lastSnapshot = lastMessage = 0;
+  attitude.resize();
+  for (const id of ["angles", "place"]) setText(id, "");
+  request(name);
 }
 
 function onState(state) {
@@ -100,7 +111,7 @@ function writeTexts() {
     setText("glance", text);
     document.title = `${text} · rotorid live`;
   }
-  setText("system", ` · ${latest.system} · ${clock(store.last)}`);
+  setText("system", ` · ${team.selected ? `${team.selected} · ` : ""}${latest.system} · ${clock(store.last)}`);
   writeAttitude();
   writeLink();
 }
@@ -175,5 +186,5 @@ new ResizeObserver(() => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readTheme);
 
 readTheme();
-listen(onMessage, onState);
+const request = listen(onMessage, onState);
 requestAnimationFrame(frame);

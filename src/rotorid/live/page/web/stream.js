@@ -20,11 +20,12 @@ function decode(text) {
   return message;
 }
 
-// Calls onMessage(message) for each message, and onState("open" | "lost" | "ended") when the connection changes
+// Calls onMessage(message) for each message, and onState("open" | "lost" | "ended") when the connection changes. Returns a function
+// that requests the messages of another vehicle
 export function listen(onMessage, onState) {
-  let lastId = "";
-  listenWhileVisible({
-    address: () => `stream?after=${encodeURIComponent(lastId)}`,
+  let lastId = "", vehicle = "";
+  const reopen = listenWhileVisible({
+    address: () => `stream?after=${encodeURIComponent(lastId)}&vehicle=${encodeURIComponent(vehicle)}`,
     onMessage: (event) => {
       const message = decode(event.data);
       lastId = message.id;
@@ -34,4 +35,9 @@ export function listen(onMessage, onState) {
     onLost: () => onState("lost"),
     onEnd: () => onState("ended"),
   });
+  return (name) => {
+    vehicle = name;
+    lastId = "";
+    reopen();
+  };
 }
