@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 from rotorid.cache import cache_folder
+from tests.shape_checks import check_on_call
+
+check_on_call()
 
 # tests compile many programs and run each of them briefly; what one process compiled, the others take from the disk
 os.environ.setdefault(
@@ -21,6 +25,8 @@ os.environ.setdefault("CFLAGS", "-Og")
 # the workers have the cores, on which waiting threads of linear algebra would spin; NumPy may be loaded already
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

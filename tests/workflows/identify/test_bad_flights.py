@@ -36,18 +36,15 @@ STILL = {"rotor_command": 0.0, "attitude": None, "position": None, "velocity": 0
 
 
 @pytest.mark.parametrize(
-    ("flight", "message"),
+    ("values", "message"),
     [
-        (with_values(**STILL), "log.parquet: the vehicle is never in the air in this log; use another log"),
-        (
-            with_values(rotor_command=1.0),
-            "log.parquet: a rotor was at its limit in all of the time in the air",
-        ),
+        (STILL, "log.parquet: the vehicle is never in the air in this log; use another log"),
+        ({"rotor_command": 1.0}, "log.parquet: a rotor was at its limit in all of the time in the air"),
     ],
     ids=["without motion", "saturated"],
 )
-def test_the_error_is_one_line(tmp_path: Path, flight: Flight, message: str) -> None:
-    write_table(flight, tmp_path / "log.parquet")
+def test_the_error_is_one_line(tmp_path: Path, values: dict[str, float | None], message: str) -> None:
+    write_table(with_values(**values), tmp_path / "log.parquet")
     (tmp_path / "guess.toml").write_text(airframe_toml(TRUTH))
     files = (str(tmp_path / name) for name in ("log.parquet", "guess.toml", "found"))
     log, guess, out = files
