@@ -21,7 +21,8 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
     "--xla_cpu_enable_concurrency_optimized_scheduler=false --xla_llvm_disable_expensive_passes=true",
 )
-os.environ.setdefault("CFLAGS", "-Og")
+# gcc's search for common values takes most of its time where eight lanes of doubles do not fit the registers
+os.environ.setdefault("CFLAGS", "-Og --param=max-cselib-memory-locations=10 --param=max-cse-insns=50")
 # the workers have the cores, on which waiting threads of linear algebra would spin; NumPy may be loaded already
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")
