@@ -16,6 +16,8 @@ from tests.shape_checks import check_on_call
 check_on_call()
 
 # tests compile many programs and run each of them briefly; what one process compiled, the others take from the disk
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
@@ -26,8 +28,6 @@ os.environ.setdefault("CFLAGS", "-Og --param=max-cselib-memory-locations=10 --pa
 # the workers have the cores, on which waiting threads of linear algebra would spin; NumPy may be loaded already
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

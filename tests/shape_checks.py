@@ -17,14 +17,14 @@ from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from enum import EnumMeta
 from inspect import CO_VARARGS, CO_VARKEYWORDS
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final, NoReturn
 
 import beartype
 import jaxtyping
 
 _jaxtyped: Final = jaxtyping.jaxtyped
-_inner: Final[dict[CodeType, _Check]] = {}
+_inner: Final[dict[tuple[Any, ...], _Check]] = {}
 _resolved: Final[dict[tuple[str, str], Any]] = {}
 _CLASSES: Final = (type, ABCMeta, EnumMeta, type(jaxtyping.Float[jaxtyping.Array, "3"]))
 """Classes of those classes whose hint means `isinstance` and nothing else."""
@@ -49,11 +49,11 @@ def checked(fn: Any = None, *, typechecker: Any = None) -> Any:
         return property(*(f and checked(f) for f in (fn.fget, fn.fset, fn.fdel)))
     if not isinstance(fn, FunctionType) or not fn.__annotations__:
         return fn
-    code, are_text = fn.__code__, all(isinstance(hint, str) for hint in fn.__annotations__.values())
-    if "<locals>" in fn.__qualname__ and are_text:
-        if code not in _inner:
-            _inner[code] = _Check(fn)
-        check = _inner[code]
+    if "<locals>" in fn.__qualname__ and all(isinstance(hint, str) for hint in fn.__annotations__.values()):
+        definition = fn.__code__, fn.__module__, fn.__qualname__, *fn.__annotations__.items()
+        if definition not in _inner:
+            _inner[definition] = _Check(fn)
+        check = _inner[definition]
     else:
         check = _Check(fn)
 

@@ -72,6 +72,29 @@ def test_classes_are_checked() -> None:
             wrong()
 
 
+def test_classes_of_one_function_are_checked_each_by_its_own_hints() -> None:
+    def words():
+        @check
+        @dataclasses.dataclass
+        class Local:
+            value: str
+
+        return Local
+
+    def numbers():
+        @check
+        @dataclasses.dataclass
+        class Local:
+            value: int
+
+        return Local
+
+    assert words()("1").value == "1"
+    assert numbers()(1).value == 1
+    with pytest.raises(TypeCheckError):
+        numbers()("1")  # pyright: ignore[reportArgumentType]
+
+
 def test_what_has_no_annotations_is_left_alone() -> None:
     def plain(a, b=1):
         return a
