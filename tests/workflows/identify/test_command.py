@@ -55,6 +55,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "bare.toml").write_text(airframe_toml(dataclasses.replace(TRUTH, rotors=())))
     kept = {n: s for n, s in made_flight().signals.items() if n != "rotor_command"}
     write_table(dataclasses.replace(made_flight(), signals=kept), path / "mute.parquet")
+    start = made_flight()["body_rate"].times[0] + 1.0
+    later = {}
+    for name, s in made_flight().signals.items():
+        rows = s.times >= start
+        later[name] = dataclasses.replace(s, times=s.times[rows] - start, values=s.values[rows])
+    (path / "plan").mkdir()
+    write_table(dataclasses.replace(made_flight(), signals=later), path / "plan" / "planned_flight.parquet")
+    slots = [{"name": name, "start": at} for name, at in (("chirp of roll", 0.5), ("fast climb", 6.5))]
+    (path / "plan" / "summary.json").write_text(json.dumps({"manoeuvres": slots}))
     (path / "broken.parquet").write_bytes((path / "flight.parquet").read_bytes()[:3000])
     return path
 
@@ -63,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(folder: Path) -> Found:
     """One run, which all tests of its results share."""
     out = folder / "found"
-    result = identify(folder, "-o", str(out), "--free", ",".join(FREE))
+    result = identify(folder, "-o", str(out), "--free", ",".join(FREE), "--plan", str(folder / "plan"))
     words = " ".join(result.output.split())
     return Found(out, result.exit_code, words, json.loads((out / "summary.json").read_text()))
 
@@ -97,7 +106,17 @@ def test_the_held_out_part_is_not_fitted(found: Found) -> None:
     fitted = flight["fitted"]
     assert all(end <= a - 0.25 or start >= b + 0.25 for start, end in fitted for a, b in held)
     assert sum(b - a for a, b in held) == pytest.approx(0.25 * 14.0, abs=0.1)
-    assert sum(b - a for a, b in fitted) > 0.7 * 14.0
+    margins = 2 * 0.25 * len(held)
+    assert sum(b - a for a, b in fitted) > 0.75 * 14.0 - margins - 0.1
+
+
+def test_a_part_of_each_manoeuvre_of_the_plan_is_held_out(found: Found) -> None:
+    (finding,) = [f for f in found.summary["findings"] if f["code"] == "planned_manoeuvres"]
+    assert finding["values"]["start"] == pytest.approx(1.0, abs=0.05)
+    assert finding["values"]["missing"] == []
+    held = found.summary["data"]["held_out"]["flight.parquet"]
+    for start in (1.5, 7.5):
+        assert sum(max(0.0, min(b, start + 4.8) - max(a, start)) for a, b in held) >= 0.5
 
 
 def test_the_terminal_and_the_page_say_so(found: Found) -> None:
@@ -140,6 +159,13 @@ def test_the_mass_over_time_is_a_table(found: Found) -> None:
             "only their ratio can be identified",
         ),
         (("--free", "mass", "--known", "mass"), "flight.parquet", "guess.toml", "give one of both"),
+        (("--plan", "nowhere"), "flight.parquet", "guess.toml", "nowhere: not the folder of a plan"),
+        (
+            ("--plan", "plan", "--no-fly-back"),
+            "flight.parquet",
+            "guess.toml",
+            "leave out --held-out and --no-fly-back",
+        ),
         (("--known", "wind"), "flight.parquet", "guess.toml", "--known wind: give mass or thrust"),
         (
             ("--mass", "0.5+-half"),

@@ -4,6 +4,7 @@ command.py      `rotorid identify`, and what it prints
 identify.py     the workflow: check, fit, validate
 preparation.py  the flights prepared once: available signals, time in the air, rows of the fit, torque balance
 held_out.py     parts of flights that are held out for validation
+planned_flight.py the manoeuvres of a flight of `rotorid plan` in its log
 rotor_speeds.py measured rotor speeds: faulty sensors, smoothing, clocks
 request.py      what is to be fitted: free parameters, and which of mass and thrust is held fixed
 result.py       the result: estimates, their uncertainty, the airframe, the hover point

@@ -82,6 +82,15 @@ def identify(
             show_default=False,
         ),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="DIR",
+            help="Folder of `rotorid plan`, whose flight each LOG is: a part of each of its manoeuvres is held out.",
+            show_default=False,
+        ),
+    ] = None,
     fly_back: Annotated[
         bool,
         typer.Option(
@@ -146,6 +155,7 @@ def identify(
             is_validated=fly_back,
             seed=seed,
             residual=learning,
+            plan=plan,
             progress=progress,
         )
     with status("Writing the report"):

@@ -8,13 +8,15 @@ that what is held out has its share of the excitation of every axis:
 
 by coordinate descent over the groups of four, from four starts. Blocks are as long as the share of each excitation remains
 between 0.15 and 0.4, since long predictions need long blocks. A flight whose end differs from the rest (a planned flight, whose
-manoeuvres excite one axis after the other) is therefore fitted and validated on all its manoeuvres. Rows within 0.25 s of a
-held-out block are used for neither, so that no measurement is used for both.
+manoeuvres excite one axis after the other) is therefore fitted and validated on all its axes. Where the manoeuvres of a flight
+are known, the time of each that is 2 s or longer is one more excitation, with 0.55 s on each side; blocks have 1.2 to 2.5 s.
+Rows within 0.25 s of a held-out block are used for neither, so that no measurement is used for both.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -31,45 +33,63 @@ HELD_OUT: Final = 0.25
 _GROUP: Final = round(1.0 / HELD_OUT)  # blocks, of which one is held out
 _LEAST: Final = 3.0  # s that are held out of a flight
 _SHORTEST: Final = 2.5  # s of a block
+_SHORTEST_KNOWN: Final = 1.2  # s of a block, where the manoeuvres are known
 _LONGEST: Final = 10.0  # s of a block
 _MARGIN: Final = 0.25  # s on either side of a held-out block that are not fitted
 _SHARES: Final = (0.15, 0.4)  # of each excitation, held out
+_LEAST_MANOEUVRE: Final = 2.0  # s in the air, of a manoeuvre that can be on both sides
+_LEAST_OF_MANOEUVRE: Final = 0.55  # s of it on each side
 _STEP: Final = 0.05  # s
 _PASSES: Final = 8
 _TIE: Final = 1e-12
 _USUAL: Final = 0.99  # quantile of an excitation, to which it is limited
 
 
-def split(preparation: Preparation) -> tuple[list[Intervals], list[Intervals]]:
+def split(
+    preparation: Preparation, manoeuvres: Sequence[Intervals] | None = None
+) -> tuple[list[Intervals], list[Intervals]]:
     """Of the parts of each flight (s), those to fit, and those to validate on.
 
-    Raises ExcitationError where a flight is too short.
+    manoeuvres: of each flight, s; None: unknown. Raises ExcitationError where a flight is too short.
     """
     fit_parts, held_out = [], []
-    for flight in preparation.flights:
+    for flight, known in zip(preparation.flights, manoeuvres or [[]] * len(preparation.flights), strict=True):
         total = sum(end - start for start, end in flight.parts)
         if HELD_OUT * total < _LEAST:
             raise ExcitationError(
                 f"{flight.name}: {total:.1f} s in the air are too few to fit and to validate a model; give flights of "
                 f"{_LEAST / HELD_OUT:.0f} s or more, or others to validate on"
             )
-        held = held_out_parts(flight.flight, flight.parts)
+        held = held_out_parts(flight.flight, flight.parts, known)
         held_out.append(held)
         fit_parts.append(without(flight.parts, [(a - _MARGIN, b + _MARGIN) for a, b in held]))
     return fit_parts, held_out
 
 
-def held_out_parts(flight: Flight, parts: Intervals) -> Intervals:
-    """The parts of a flight to validate on, a quarter of these parts (s) in blocks that have a share of every excitation."""
+def held_out_parts(
+    flight: Flight, parts: Intervals, manoeuvres: Sequence[tuple[float, float]] = ()
+) -> Intervals:
+    """The parts of a flight to validate on, a quarter of these parts (s) in blocks that have a share of every excitation and of
+    every manoeuvre (s), as far as there are blocks that have."""
     total = sum(end - start for start, end in parts)
     t, energy = _excitation(flight, parts)
-    least = max(1, int(np.ceil(total / (_GROUP * _LONGEST))))
+    within = [(t >= start) & (t < end) for start, end in manoeuvres]
+    within = [inside for inside in within if _STEP * inside.sum() >= _LEAST_MANOEUVRE]
+    columns = [inside / inside.sum() for inside in within]
+    manoeuvre_shares = [
+        (_LEAST_OF_MANOEUVRE / length, 1.0 - (_LEAST_OF_MANOEUVRE + 2.0 * _MARGIN) / length)
+        for length in (_STEP * inside.sum() for inside in within)
+    ]
+    shares = np.array([_SHARES] * energy.shape[1] + manoeuvre_shares).T
+    energy = np.column_stack([energy, *columns])
+    longest, shortest = (_SHORTEST, _SHORTEST_KNOWN) if columns else (_LONGEST, _SHORTEST)
+    least, most = max(1, int(np.ceil(total / (_GROUP * longest)))), int(total / (_GROUP * shortest))
     best, lowest = [], np.inf
-    for groups in range(least, max(least, int(total / (_GROUP * _SHORTEST))) + 1):
+    for groups in range(least, max(least, most) + 1):
         blocks = _blocks(parts, _GROUP * groups)
         by_block = np.stack([_within(t, energy, block) for block in blocks])
-        chosen, shares = _choose(by_block)
-        distance = float(np.maximum(_SHARES[0] - shares, shares - _SHARES[1]).max(initial=-1.0))
+        chosen, held = _choose(by_block)
+        distance = float(np.maximum(shares[0] - held, held - shares[1]).max(initial=-1.0))
         if distance < lowest:
             best, lowest = [blocks[k] for k in chosen], distance
         if distance <= 0.0:

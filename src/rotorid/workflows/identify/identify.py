@@ -52,7 +52,7 @@ from rotorid.workflows.identify.findings import (
     structure_findings,
     wind_findings,
 )
-from rotorid.workflows.identify.held_out import split
+from rotorid.workflows.identify.planned_flight import split_with_plan
 from rotorid.workflows.identify.preparation import (
     AvailableSignals,
     fit_data,
@@ -178,6 +178,7 @@ def identify_and_validate(
     is_validated: bool = True,
     seed: int = 0,
     residual: LearnSettings | None = None,
+    plan: str | Path | None = None,
     progress: Progress = no_progress,
 ) -> ValidatedModel:
     """Identify the airframe of one vehicle, and validate it on flights or parts of flights that were held out.
@@ -189,15 +190,18 @@ def identify_and_validate(
         seed: of the random draws of the validation.
         residual: learn what the physics leaves unexplained, with these settings, and add it to the model where it helps on what
             was held out; the estimates stay as they are. None: the physics alone.
+        plan: folder of `rotorid plan`, whose flight these are: a part of each manoeuvre is held out. None: they are unknown.
     Returns:
         The model. Where validation is not possible it has none, and a note says why. Where the mass changes in the fitted
         flights, the mass of the held-out parts is estimated there, with all else as in the model.
     Raises:
-        As `identify`.
+        As `identify`; SettingError where a flight does not contain the plan.
     """
     flights, prior, known = _inputs(flights, airframe, free, mass, span, known)
     if residual is not None and not is_validated:
         raise SettingError("a residual is judged on held-out flight; leave out --no-fly-back")
+    if plan is not None and (held_out is not None or not is_validated):
+        raise SettingError("--plan chooses what is held out of LOG; leave out --held-out and --no-fly-back")
     prior = dataclasses.replace(prior, residual=None)
     preparation, payload = prepare_flights(flights, prior), []
     if residual is not None:
@@ -209,7 +213,8 @@ def identify_and_validate(
         notes = (Finding("not_validated", Severity.NOTE, {"why": "off"}),)
     elif held_out is None:
         try:
-            fit_parts, held_out_parts = split(preparation)
+            fit_parts, held_out_parts, coverage = split_with_plan(preparation, plan)
+            payload += coverage
         except ExcitationError as error:
             notes = (Finding("not_validated", Severity.WARNING, {"why": str(error)}),)
     preparation = preparation.within(fit_parts)

@@ -338,6 +338,16 @@ def _not_validated(v: Values) -> str:
     return f"The model was not validated: {v['why']}."
 
 
+def _planned_manoeuvres(v: Values) -> str:
+    text = f"{v['flight']}: the planned flight starts at {v['start']:.1f} s."
+    if not v["missing"]:
+        return f"{text} A part of each of its {v['count']} manoeuvres is held out."
+    return (
+        f"{text} Of its {v['count']} manoeuvres, these are not both fitted and held out, as their time in the air is too "
+        f"short: {join_words(list(v['missing']))}."
+    )
+
+
 def _held_out_mass_changed(v: Values) -> str:
     masses = [plus_minus(m.value, m.std, "kg") for m in v["masses"]]
     steps = [f"to {mass} at {m.start:.1f} s" for mass, m in zip(masses[1:], v["masses"][1:], strict=True)]
@@ -470,6 +480,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "rotor_lag_measured": lambda v: (
         f"Rotors follow their commands with a time constant of {plus_minus(v['lag'], v['std'], 's')}, by their measured speeds."
     ),
+    "planned_manoeuvres": _planned_manoeuvres,
     "not_validated": _not_validated,
     "masses_estimated_for_validation": lambda _: (
         "The mass changes in the fitted flights, so the mass of the held-out parts was estimated from them. The response gain "

@@ -166,12 +166,13 @@ def plan(
     with status("Writing the report"):
         from rotorid.logs.write import table_bytes
         from rotorid.results.files import file_input, write_folder
+        from rotorid.workflows.identify.planned_flight import PLANNED_FLIGHT
         from rotorid.workflows.plan.page import plan_page
         from rotorid.workflows.plan.summary import plan_files, summarise_plan
 
         own = Path(airframe)
         files = plan_files(flight_plan, where, math.radians(heading))
-        files["planned_flight.parquet"] = table_bytes(planned_flight(flight_plan, seed), ".parquet")
+        files[PLANNED_FLIGHT] = table_bytes(planned_flight(flight_plan, seed), ".parquet")
         inputs = [file_input("airframe", own)] if own.is_file() else []
         summary = summarise_plan(flight_plan, estimates, hover_estimates, [*files, SUMMARY, REPORT], inputs)
         files |= {SUMMARY: summary.to_json().encode(), REPORT: plan_page(flight_plan, summary).encode()}

@@ -115,14 +115,16 @@ def checklist(plan: Plan) -> tuple[str, ...]:
 
 
 def identify_command(plan: Plan) -> str:
-    """The command that identifies the flown plan: with the same parameters held fixed, and every target free."""
+    """The command that identifies the flown plan: with the same parameters held fixed, every target free, and a part of each
+    manoeuvre held out. PLAN: the folder of the plan."""
     known = plan.settings.known
     options = ["--mass KG" if "mass" in known else "--known thrust"]
     free = parameters_of(plan.quantities.names)
     if set(plan.settings.targets) & set(_NOT_BY_DEFAULT) or set(known) - {"mass", "thrust_curve"}:
         options.append(f"--free {','.join(free)}")
         options = options if "mass" in known else options[1:]
-    return f"rotorid identify LOG --airframe {airframe_argument(plan.airframe)} {' '.join(options)} -o identified"
+    airframe = airframe_argument(plan.airframe)
+    return f"rotorid identify LOG --plan PLAN --airframe {airframe} {' '.join(options)} -o identified"
 
 
 def airframe_argument(airframe: Airframe) -> str:
