@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -62,27 +62,38 @@ def airframe_from_log(flight: Flight, mass: Mass | None = None, span: float | No
         AirframeError: the vehicle is not a multirotor; the mass is needed; or the log does not say where the rotors are, or how
             strong they are.
     """
-    parameters = flight.parameters
-    if has_mass(parameters):
-        check_is_multirotor(flight)
+    parameters, origin = flight.parameters, _thrust_origin(flight)
+    check_is_multirotor(flight)
+    if origin == "simulator":
         check_rotor_count(parameters, flight.rotors, flight.source.name)
         simulated = _of_simulator(parameters, mass, flight.source.name)
         return dataclasses.replace(simulated, name=flight.source.stem)
-    check_is_multirotor(flight)
     if mass is None:
         raise _mass_needed(flight.source.name)
-    if flight.format == "crazyflie-usd":
+    if origin == "type":
         return _of_crazyflie(flight, mass)
     check_rotors_move(flight)
     airframe = _of_parameters(parameters, mass, span, flight.rotors, flight.source.name, flight.vehicle)
     airframe = dataclasses.replace(airframe, name=flight.source.stem)
-    if "rotor_command" in flight:
+    if origin == "commands":
         curve = thrust_curve_from_log(flight, parameters, mass[0])
         return dataclasses.replace(airframe, thrust_curve=curve)
-    if "rotor_speed" in flight:
+    if origin == "speeds":
         coefficient = {"thrust_coefficient": thrust_coefficient_from_log(flight, mass[0])}
         return dataclasses.replace(airframe, quantities={**airframe.quantities, **coefficient})
     return airframe
+
+
+def _thrust_origin(flight: Flight) -> Literal["simulator", "type", "commands", "speeds", "none"]:
+    """Where `airframe_from_log` has the thrust from: parameters of a simulator, the type of the vehicle, or the flight itself,
+    by commands or speeds of its rotors."""
+    if has_mass(flight.parameters):
+        return "simulator"
+    if flight.format == "crazyflie-usd":
+        return "type"
+    if "rotor_command" in flight:
+        return "commands"
+    return "speeds" if "rotor_speed" in flight else "none"
 
 
 def airframe_to_track(airframe: Airframe, flight: Flight) -> Airframe:
@@ -99,9 +110,7 @@ def airframe_to_track(airframe: Airframe, flight: Flight) -> Airframe:
     Returns:
         The airframe; unchanged where the thrust is not from the flight.
     """
-    if has_mass(flight.parameters) or not {"rotor_command", "rotor_speed"} & set(flight.signals):
-        return airframe
-    if flight.format == "crazyflie-usd":
+    if _thrust_origin(flight) not in ("commands", "speeds"):
         return airframe
     conflict = _throttle_conflict(airframe, flight)
     doubt = 0.0 if conflict is None else conflict.std
