@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.adaptive import adaptive
-from rotorid.estimators.base import LONGEST_STEP, Health, finite_measurements, honest, plausible_step, prior
+from rotorid.estimators.base import LONGEST_STEP, Health, honest, plausible_sample, plausible_step, prior
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.msckf import msckf
+from rotorid.estimators.particle.bootstrap import bootstrap_filter
+from rotorid.estimators.particle.liu_west import liu_west
 from rotorid.estimators.run import run
+from rotorid.estimators.wrench.observers import acceleration_observer, momentum_observer
+from rotorid.signals.samples import Samples
+from tests.estimators.flown import flown
+from tests.estimators.particle.test_particles import Autoregression
+from tests.estimators.wrench.test_wrench import HEXAROTOR, WRENCH
 from tests.systems import SYSTEMS, matched
 
 CASES = {
@@ -53,6 +60,70 @@ def test_a_filter_recovers(make):
     assert abs(found.value[-1, 0] - np.exp(truth[-1, 10])) < 5.0 * found.std[-1, 0]
 
 
+def test_a_thrust_that_is_not_possible_is_not_used():
+    filter_ = ekf(SYSTEMS["bare"])
+    samples, _ = matched(filter_, 1, 400)
+    place = filter_.joint.system.inputs.stored["thrust"].start
+    sound = run(filter_, samples)
+    for row, thrust in ((2, -1e9), (2, 2e3), (200, 1e9), (200, np.nan)):
+        found = run(filter_, eqx.tree_at(lambda s: s.u, samples, samples.u.at[row, place].set(thrust)))
+        assert found.health[row] == Health.OUT_OF_RANGE
+        change = np.abs(found.value[:, 0] - sound.value[:, 0])
+        assert (change < 2.0 * found.std[:, 0]).all(), f"{thrust} N moved the mass by {change.max():.3f} kg"
+        assert found.health[-1] == sound.health[-1]
+
+
+PARTICLE_FILTERS = {
+    "bootstrap": lambda: bootstrap_filter(Autoregression(), 100),
+    "liu_west": lambda: liu_west(Autoregression(("alpha",)), 100, start="measured"),
+}
+
+
+@pytest.mark.parametrize("make", PARTICLE_FILTERS.values(), ids=PARTICLE_FILTERS)
+def test_a_particle_filter_recovers(make):
+    filter_ = make()
+    t, y = np.arange(20.0 * 11), np.cumsum(np.random.default_rng(1).normal(size=20 * 11)) * 0.1
+    dt = np.ones_like(t)
+    numbers = {40: 1e38, 60: np.nan, 80: np.inf, 100: -1e300}, {120: 1e38, 140: 0.0, 160: -1.0, 180: np.nan}
+    for column, wrong in zip((y, dt), numbers, strict=True):
+        for row, value in wrong.items():
+            column[row] = value
+    samples = Samples(
+        *(jnp.asarray(a) for a in (t, dt, np.zeros((len(t), 0)), y[:, None], np.ones((len(t), 1), bool)))
+    )
+    found = run(filter_, samples)
+    is_finite = np.isfinite(np.asarray(found.state)[:, 0]) & np.isfinite(np.asarray(found.state_std)[:, 0])
+    assert (np.asarray(found.health)[~is_finite] == Health.DIVERGED).all()
+    ends = np.arange(59, len(t), 20)
+    assert is_finite[ends].all()
+    assert (np.abs(found.state[ends, 0] - y[ends]) < 6.0).all()
+    assert np.isin(np.asarray(found.health)[ends], (Health.OK, Health.NO_INFORMATION)).all()
+
+
+@pytest.mark.parametrize("make", [momentum_observer, acceleration_observer])
+def test_an_observer_of_the_wrench_recovers(make):
+    observer = make(HEXAROTOR)
+    clean = flown(HEXAROTOR, np.tile(WRENCH, (1000, 1)))
+    u, y, dt = (np.array(leaf) for leaf in (clean.u, clean.y, clean.dt))
+    place = HEXAROTOR.outputs.stored
+    numbers = [(dt, slice(0), v) for v in (1e38, np.nan, -1.0, 0.0)]
+    numbers += [(u, slice(0, 1), v) for v in (np.inf, np.nan, 1e38, -1e300)]
+    numbers += [(y, place[n], v) for n in ("velocity", "body_rate", "attitude") for v in (1e38, np.nan)]
+    for k, (leaf, where, value) in enumerate(numbers):
+        row = 100 + 60 * k
+        leaf[(row,) if leaf is dt else (row, where)] = value
+    spoilt = eqx.tree_at(lambda s: (s.u, s.y, s.dt), clean, (jnp.asarray(u), jnp.asarray(y), jnp.asarray(dt)))
+    found = run(observer, spoilt)
+    numbers_of = [np.asarray(leaf, float).reshape(len(u), -1) for leaf in jax.tree.leaves(found)]
+    is_finite = np.isfinite(np.concatenate(numbers_of, axis=1)).all(axis=1)
+    health = np.asarray(found.health)
+    assert (health[~is_finite] == Health.DIVERGED).all()
+    ends = np.arange(159, len(u), 60)
+    assert is_finite[ends].all()
+    assert (health[ends] == Health.OK).all()
+    assert (np.abs(found.value[ends] - WRENCH) < 5.0 * found.std[ends]).all()
+
+
 def test_health_is_not_good_beside_a_number_that_is_not_finite():
     estimate = prior(ekf(SYSTEMS["bare"]))
     assert honest(estimate).health == estimate.health
@@ -68,7 +139,7 @@ def test_numbers_that_are_not_finite_are_not_used():
     sample = jax.tree.map(lambda leaf: leaf[1], samples)
     outputs = SYSTEMS["bare"].outputs
     spoilt = eqx.tree_at(lambda s: s.y, sample, sample.y.at[outputs.stored["velocity"].start].set(jnp.nan))
-    mask = np.asarray(finite_measurements(outputs, spoilt).mask)
+    mask = np.asarray(plausible_sample(outputs, spoilt).mask)
     assert not mask[outputs.tangent["velocity"]].any()
     assert mask[outputs.tangent["position"]].all()
-    assert bool(jnp.all(jnp.isfinite(finite_measurements(outputs, spoilt).y)))
+    assert bool(jnp.all(jnp.isfinite(plausible_sample(outputs, spoilt).y)))

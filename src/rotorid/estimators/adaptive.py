@@ -33,7 +33,7 @@ from rotorid.estimators.base import (
     Estimate,
     Health,
     all_finite,
-    finite_measurements,
+    plausible_sample,
     plausible_step,
 )
 from rotorid.estimators.gaussian import (
@@ -202,7 +202,7 @@ class Adaptive(AbstractEstimator):
 
     def update(self, state: AdaptiveState, sample: Samples) -> AdaptiveState:
         outputs, h, is_awaited = self.joint.system.outputs, state.hypotheses, state.blocks.is_awaited
-        sample = finite_measurements(outputs, sample)
+        sample = plausible_sample(outputs, sample)
         is_new = (state.elapsed < RECOVERY) | (state.consistency.recovery_time > 0)
         sample = eqx.tree_at(
             lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)

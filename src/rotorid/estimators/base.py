@@ -141,14 +141,15 @@ def all_finite(tree: Any) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
-def finite_measurements(outputs: Space, sample: Samples) -> Samples:
-    """A sample whose blocks with a number that is not finite count as not measured."""
+def plausible_sample(outputs: Space, sample: Samples) -> Samples:
+    """A sample with a plausible step, whose blocks with a number that is not finite count as not measured."""
     is_finite = jnp.isfinite(sample.y)
     is_whole = [
         jnp.full(block.dim, jnp.all(is_finite[outputs.stored[name]])) for name, block in outputs.blocks
     ]
     y = jnp.where(is_finite, sample.y, jnp.asarray(outputs.initial(), sample.y.dtype))
-    return eqx.tree_at(lambda s: (s.y, s.mask), sample, (y, sample.mask & jnp.concatenate(is_whole)))
+    mask = sample.mask & jnp.concatenate(is_whole)
+    return eqx.tree_at(lambda s: (s.y, s.mask, s.dt), sample, (y, mask, plausible_step(sample.dt)))
 
 
 def plausible_step(dt: Float[Array, ""]) -> Float[Array, ""]:

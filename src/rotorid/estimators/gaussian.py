@@ -29,7 +29,7 @@ from rotorid.estimators.base import (
     Estimate,
     Health,
     all_finite,
-    finite_measurements,
+    plausible_sample,
     plausible_step,
 )
 from rotorid.estimators.monitoring import (
@@ -198,7 +198,7 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def update(self, state: FilterState, sample: Samples) -> FilterState:
         outputs, tuning, is_awaited = self.joint.system.outputs, self.tuning, state.blocks.is_awaited
-        sample = finite_measurements(outputs, sample)
+        sample = plausible_sample(outputs, sample)
         is_new = (state.elapsed < RECOVERY) | (state.consistency.recovery_time > 0)
         sample = eqx.tree_at(
             lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)

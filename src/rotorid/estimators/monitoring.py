@@ -18,6 +18,9 @@ CONSISTENCY_MEMORY = 0.5
 INCONSISTENT = 3.0
 """Mean NIS over its dimension above which the health of an estimate is INCONSISTENT."""
 
+LARGEST_RATIO = 1e6
+"""Largest NIS over its dimension that is averaged."""
+
 INFORMED = 0.7
 """A parameter is informed while its standard deviation is below this share of that of its prior."""
 
@@ -77,9 +80,10 @@ def rejection_times(
 def mean_nis_ratio(
     previous: Float[Array, ""], nis: Float[Array, ""], dof: Int[Array, ""], dt: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Running mean of NIS over its dimension, after a sample with this NIS over dof dimensions."""
+    """Running mean of NIS over its dimension, after a sample with this NIS over dof dimensions. A sample counts as at most
+    `LARGEST_RATIO`, so that a single one is forgotten after some seconds."""
     share = jnp.where(dof > 0, dt / (dt + CONSISTENCY_MEMORY), 0.0)
-    return previous + share * (nis / jnp.maximum(dof, 1) - previous)
+    return previous + share * (jnp.minimum(nis / jnp.maximum(dof, 1), LARGEST_RATIO) - previous)
 
 
 def health_of(

@@ -182,7 +182,7 @@ class ThrustAndRate(AbstractPreintegration):
     def _integrate(
         self, integrals: Integrals, u: Float[Array, " inputs"], dt: Float[Array, ""] | float
     ) -> Integrals:
-        inputs = self.joint.system.inputs.unpack(u)
+        inputs = self.joint.inputs(u)
         phi = inputs["body_rate"] * dt
         a, b, c = coefficients(phi @ phi)
         T = inputs["thrust"] * jnp.array([0.0, 0.0, 1.0], dtype=u.dtype)

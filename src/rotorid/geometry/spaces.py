@@ -7,6 +7,7 @@ three). Plus and minus satisfy x [+] 0 = x, x [+] (y [-] x) = y, (x [+] d) [-] x
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -26,7 +27,8 @@ class Block:
     shape: of the value that a model sees. dim: of its tangent. unit, frame: of the value. initial: the value where
     nothing is known (None: zeros, or the identity rotation). std: standard deviation of that initial value, in unit
     (rad for a rotation). noise: of a state, the standard deviation that process noise adds in one second (unit per
-    square root of s); of an output, the standard deviation of one measurement.
+    square root of s); of an output, the standard deviation of one measurement. limit: of an input, the magnitude in unit that
+    is physically impossible beyond; estimators do not use such values.
     """
 
     shape: tuple[int, ...]
@@ -37,6 +39,7 @@ class Block:
     std: float = 1.0
     noise: float | tuple[float, ...] = 0.0
     rotation: bool = False
+    limit: float = math.inf
 
     def __post_init__(self) -> None:
         noise = self.noise if isinstance(self.noise, tuple) else (self.noise,)
@@ -69,6 +72,7 @@ def Scalar(  # noqa: N802
     std: float = 1.0,
     noise: float = 0.0,
     frame: str = "-",
+    limit: float = math.inf,
 ) -> Block:
     """Make the block of a scalar.
 
@@ -79,12 +83,13 @@ def Scalar(  # noqa: N802
         noise: of a state, the standard deviation that process noise adds in 1 s (unit per square root of s);
             of an output, the standard deviation of one measurement.
         frame: of the value, "-" for none.
+        limit: of an input, the largest magnitude that is physically possible, in unit.
     Returns:
         The block, one number.
     Raises:
         SettingError: a standard deviation is negative.
     """
-    return Block((), 1, unit, frame, None if initial is None else (initial,), std, noise)
+    return Block((), 1, unit, frame, None if initial is None else (initial,), std, noise, limit=limit)
 
 
 def Vector(  # noqa: N802
@@ -95,6 +100,7 @@ def Vector(  # noqa: N802
     std: float = 1.0,
     noise: float | tuple[float, ...] = 0.0,
     frame: str = "-",
+    limit: float = math.inf,
 ) -> Block:
     """Make the block of a vector.
 
@@ -106,12 +112,13 @@ def Vector(  # noqa: N802
         noise: of a state, the standard deviation that process noise adds in 1 s (unit per square root of s);
             of an output, the standard deviation of one measurement. One number, or one a component.
         frame: of the components, "-" for none.
+        limit: of an input, the largest magnitude of a component that is physically possible, in unit.
     Returns:
         The block, `size` numbers.
     Raises:
         SettingError: a standard deviation is negative, or `initial` has another number of components.
     """
-    return Block((size,), size, unit, frame, initial, std, noise)
+    return Block((size,), size, unit, frame, initial, std, noise, limit=limit)
 
 
 def Rotation(  # noqa: N802
@@ -197,6 +204,10 @@ class Space(Mapping[str, Block]):
     def initial(self) -> tuple[float, ...]:
         """The point where nothing is known."""
         return tuple(v for _, b in self.blocks for v in b.initial_value)
+
+    def limit(self) -> tuple[float, ...]:
+        """The largest possible magnitude of every stored number."""
+        return tuple(v for _, b in self.blocks for v in (b.limit,) * b.size)
 
     def noise(self) -> tuple[float, ...]:
         """The noise of every tangent dimension."""

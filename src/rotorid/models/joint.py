@@ -118,7 +118,7 @@ class Joint:
         """Tangent rate of the joint point per second; zero for parameters without a rate."""
         system = self.system
         x = system.states.unpack(z[: system.states.size])
-        rate = system.dynamics(x, system.inputs.unpack(u), self.parameters(z, values))
+        rate = system.dynamics(x, self.inputs(u), self.parameters(z, values))
         state_rate = system.states.pack_tangent(rate).astype(z.dtype)
         if not self.rates:
             return jnp.concatenate([state_rate, jnp.zeros(len(self.quantities), z.dtype)])
@@ -153,7 +153,7 @@ class Joint:
         dt: Float[Array, ""] | float,
     ) -> Float[Array, " states"]:
         """The states alone dt seconds later, with these parameters. space: of the states."""
-        system, inputs = self.system, self.system.inputs.unpack(u)
+        system, inputs = self.system, self.inputs(u)
 
         def rate(point):
             return space.pack_tangent(system.dynamics(space.unpack(point), inputs, p)).astype(x.dtype)
@@ -170,7 +170,7 @@ class Joint:
     ) -> integrators.Solved:
         system = self.system
         x = system.states.unpack(z[: system.states.size])
-        return system.solve_lags(x, system.inputs.unpack(u), self.parameters(z, values), dt)
+        return system.solve_lags(x, self.inputs(u), self.parameters(z, values), dt)
 
     def transition(
         self,
@@ -266,8 +266,18 @@ class Joint:
         )
 
     def holds(self, u: Float[Array, " inputs"]) -> Bool[Array, ""]:
-        """Whether the System holds for these inputs."""
-        return jnp.asarray(self.system.holds(self.system.inputs.unpack(u)), bool)
+        """Whether the System holds for these inputs, and all of them are possible."""
+        return jnp.asarray(self.system.holds(self.inputs(u)), bool) & jnp.all(self._is_possible(u))
+
+    def inputs(self, u: Float[Array, " inputs"]) -> Values:
+        """The inputs by name; the initial value of its block in place of each number that is not possible."""
+        space = self.system.inputs
+        initial = jnp.asarray(space.initial(), u.dtype)
+        return space.unpack(jnp.where(self._is_possible(u), u, initial))
+
+    def _is_possible(self, u: Float[Array, " inputs"]) -> Bool[Array, " inputs"]:
+        limit = np.minimum(self.system.inputs.limit(), float(jnp.finfo(u.dtype).max))
+        return jnp.abs(u) <= jnp.asarray(limit, u.dtype)
 
     def observe(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
@@ -275,7 +285,7 @@ class Joint:
         """The outputs, packed."""
         system = self.system
         x = system.states.unpack(z[: system.states.size])
-        outputs = system.observe(x, system.inputs.unpack(u), self.parameters(z, values))
+        outputs = system.observe(x, self.inputs(u), self.parameters(z, values))
         return system.outputs.pack(outputs).astype(z.dtype)
 
     def sensitivity(

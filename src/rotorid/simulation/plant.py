@@ -20,7 +20,7 @@ from rotorid.codegen.casadi import to_casadi
 from rotorid.errors import SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Scalar, Space, Vector
-from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.bare import INPUTS, BareMultirotor
 from rotorid.models.system import Parameter, System, Values
 from rotorid.numerics import integrators
 from rotorid.simulation.wind import Axes
@@ -76,7 +76,7 @@ class PlantModel(System):
     states: Space = BareMultirotor.states
     thrust_limits: tuple[float, float] | None = None
 
-    inputs = BareMultirotor.inputs
+    inputs = INPUTS
     outputs = Space.of(specific_force=Vector(3, "m/s^2", frame="body"), force=Vector(3, "N", frame="world"))
     parameters = (
         Parameter("mass", 1.0, unit="kg"),

@@ -123,11 +123,9 @@ def process_std(
     system = joint.system
     std = tuning.process_noise
     if joint.varying_noise:
-        varying = system.process_noise(system.states.unpack(x), system.inputs.unpack(u), p)
+        varying = system.process_noise(system.states.unpack(x), joint.inputs(u), p)
         std = _with_replacements(system.states, std, varying)
-    if isinstance(holds := system.holds(system.inputs.unpack(u)), bool):
-        return std if holds else PROCESS_NOISE_INFLATION * std
-    return std * jnp.where(holds, 1.0, PROCESS_NOISE_INFLATION)
+    return std * jnp.where(joint.holds(u), 1.0, PROCESS_NOISE_INFLATION)
 
 
 def measurement_std(
@@ -137,7 +135,7 @@ def measurement_std(
     system = joint.system
     if not joint.varying_noise:
         return tuning.measurement_noise
-    varying = system.measurement_noise(system.states.unpack(x), system.inputs.unpack(u), p)
+    varying = system.measurement_noise(system.states.unpack(x), joint.inputs(u), p)
     return _with_replacements(system.outputs, tuning.measurement_noise, varying)
 
 
@@ -150,7 +148,7 @@ def residual(
 ) -> Float[Array, " measured"]:
     """y [-] h(x, u, p)."""
     system = joint.system
-    outputs = system.observe(system.states.unpack(x), system.inputs.unpack(u), p)
+    outputs = system.observe(system.states.unpack(x), joint.inputs(u), p)
     return system.outputs.minus(y, system.outputs.pack(outputs).astype(y.dtype))
 
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from rotorid.estimators.base import LONGEST_STEP, plausible_sample, plausible_step
 from rotorid.estimators.gaussian import PROCESS_NOISE_INFLATION
 from rotorid.estimators.monitoring import per_dimension
 from rotorid.estimators.particle.base import (
@@ -98,7 +99,9 @@ class BootstrapFilter(AbstractParticleFilter):
         resampled = self.cloud.resample(
             is_due, self.scheme, ancestor_stream, state.weights, state.log_weights
         )
-        gap = dt > tuning.thresholds.max_gap
+        is_damaged = dt > LONGEST_STEP
+        gap = (dt > tuning.thresholds.max_gap) | is_damaged
+        dt = jnp.where(is_damaged, 0.0, plausible_step(dt))
         is_reset, dt, k = (
             monitor.is_reset_due | gap,
             jnp.minimum(dt, tuning.thresholds.max_gap),
@@ -143,6 +146,7 @@ class BootstrapFilter(AbstractParticleFilter):
 
     def update(self, state: BootstrapState, sample: Samples) -> BootstrapState:
         tuning, joint, monitor, outputs = self.tuning, self.joint, state.monitor, self.joint.system.outputs
+        sample = plausible_sample(outputs, sample)
         source, is_initialised = state.source, jnp.zeros(len(outputs), bool)
         draws, initialise = None, None
         if self.start == "measured":

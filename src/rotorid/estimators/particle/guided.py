@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int32, PRNGKeyArray
 
+from rotorid.estimators.base import LONGEST_STEP, plausible_sample, plausible_step
 from rotorid.estimators.monitoring import per_dimension
 from rotorid.estimators.particle.base import (
     ParticleEstimate,
@@ -129,15 +130,21 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         )
 
     def predict(self, state: GuidedState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> GuidedState:
-        return eqx.tree_at(lambda s: (s.u, s.dt), state, (u, state.dt + dt))
+        step = jnp.where(dt > LONGEST_STEP, jnp.inf, plausible_step(dt))
+        return eqx.tree_at(lambda s: (s.u, s.dt), state, (u, state.dt + step))
 
     def update(self, state: GuidedState, sample: Samples) -> GuidedState:
         n, particles = self.count, self._state_representation
+        sample = plausible_sample(self.joint.system.outputs, sample)
         source, ancestor_stream, kernel_stream, noise_stream, redraw_stream, start_stream = fork(
             state.source, 5
         )
         max_gap = self.tuning.thresholds.max_gap
-        gap, dt = state.dt > max_gap, jnp.minimum(state.dt, max_gap)
+        is_damaged = jnp.isinf(state.dt)
+        gap, dt = (
+            (state.dt > max_gap) | is_damaged,
+            jnp.where(is_damaged, 0.0, jnp.minimum(state.dt, max_gap)),
+        )
         is_measured = jnp.any(sample.mask)
         states, psi = self._after_reset(start_stream, state, gap)
         monitor, is_initialised = self._initialised_blocks(state.monitor, sample, gap)

@@ -201,9 +201,7 @@ class KalmanStates(NamedTuple):
 
             def column(d):
                 def observe(point):
-                    outputs_at = joint.system.observe(
-                        space.unpack(point), joint.system.inputs.unpack(sample.u), p
-                    )
+                    outputs_at = joint.system.observe(space.unpack(point), joint.inputs(sample.u), p)
                     return outputs.pack(outputs_at).astype(x.dtype)
 
                 y, change = jax.jvp(observe, (x,), (space.lift(x, d),))

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from rotorid.estimators.base import AbstractEstimator, Estimate, Health
+from rotorid.estimators.base import AbstractEstimator, Estimate, Health, plausible_sample, plausible_step
 from rotorid.estimators.monitoring import (
     INFORMED,
     RECOVERY,
@@ -106,11 +106,12 @@ class AbstractWrenchObserver(AbstractEstimator):
 
     def predict(self, state: WrenchState, u: Float[Array, " inputs"], dt: Float[Array, ""]) -> WrenchState:
         tuning, system = self.tuning, self._system
+        dt = plausible_step(dt)
         gap = dt > tuning.thresholds.max_gap
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
         state = _choose(gap, self._initial(), state)
         dt = jnp.where(gap, 0.0, dt)
-        p, inputs = self._parameters(state.wrench), system.inputs.unpack(u)
+        p, inputs = self._parameters(state.wrench), self.joint.inputs(u)
         before = system.states.unpack(state.x)
         if system.lags:
             before["rotor_thrust"] = jnp.where(gap, system.known_thrust(inputs, p), before["rotor_thrust"])
@@ -171,12 +172,13 @@ class AbstractWrenchObserver(AbstractEstimator):
 
     def update(self, state: WrenchState, sample: Samples) -> WrenchState:
         system, p = self._system, self._parameters(state.wrench)
+        sample = plausible_sample(system.outputs, sample)
         is_used = {n: jnp.all(sample.mask[s]) for n, s in system.outputs.tangent.items()}
         is_available = jnp.stack([is_used[name] for name in wrench_gate.GATED])
         used = self._accepted(state, sample, p, is_available)
         is_used |= {name: used[k] for k, name in enumerate(wrench_gate.GATED)}
         x = self._measured_states(state, sample, p, is_used)
-        inputs = system.inputs.unpack(state.step.u)
+        inputs = self.joint.inputs(state.step.u)
         state = self._with_measured_end(state, x, inputs, p, is_used)
 
         force, output = self._force(state, sample, x, p, is_used)
@@ -286,7 +288,7 @@ class AbstractWrenchObserver(AbstractEstimator):
             p, x, u = (
                 self._parameters(state.wrench),
                 system.states.unpack(state.x),
-                system.inputs.unpack(state.step.u),
+                self.joint.inputs(state.step.u),
             )
             thrust = modelled_wrench.rotor_thrust(system, x, u, p)
             residual_force, residual_torque, _ = system.residual_covariance(x, thrust, p)
@@ -333,7 +335,7 @@ class AbstractWrenchObserver(AbstractEstimator):
         """Which of the gated outputs pass the gate."""
         system, tuning = self._system, self.tuning
         outputs, x = system.outputs, system.states.unpack(state.x)
-        expected = outputs.pack(system.observe(x, system.inputs.unpack(state.step.u), p))
+        expected = outputs.pack(system.observe(x, self.joint.inputs(state.step.u), p))
         difference_all = outputs.minus(sample.y, expected)
         errors = state.errors
         variance = jnp.concatenate([jnp.diag(errors.force)[:3], jnp.diag(errors.torque)[:3]])

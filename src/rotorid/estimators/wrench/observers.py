@@ -66,7 +66,7 @@ class MomentumObserver(AbstractWrenchObserver):
         self, state: WrenchState, sample: Samples, x: Values, p: Values, is_used: dict[str, Bool[Array, ""]]
     ) -> tuple[WrenchUpdate, str]:
         system, noise = self._system, self.tuning.measurement_noise
-        place, u = system.outputs.tangent, system.inputs.unpack(state.step.u)
+        place, u = system.outputs.tangent, self.joint.inputs(state.step.u)
         by_attitude = 0.5 * state.step.dt * modelled_wrench.force_by_attitude(system, x, u, p)
         errors, factors = error_covariance.with_measured_s(
             state.errors.force, is_used["attitude"], by_attitude, noise[place["attitude"]]
@@ -101,7 +101,7 @@ class AccelerationObserver(AbstractWrenchObserver):
         self, state: WrenchState, sample: Samples, x: Values, p: Values, is_used: dict[str, Bool[Array, ""]]
     ) -> tuple[WrenchUpdate, str]:
         system, noise = self._system, self.tuning.measurement_noise
-        place, u, q = system.outputs.tangent, system.inputs.unpack(state.step.u), x["attitude"]
+        place, u, q = system.outputs.tangent, self.joint.inputs(state.step.u), x["attitude"]
         thrust = modelled_wrench.rotor_thrust(system, x, u, p)
         force, torque = system.known_wrench(x, thrust, p)
         omega, c = x["body_rate"], p["centre_of_mass"]

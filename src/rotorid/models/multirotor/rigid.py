@@ -34,9 +34,11 @@ from jaxtyping import Array, Bool, Float
 from rotorid.errors import AirframeError, SettingError
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
+from rotorid.logs.flight import KINDS
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe, Rotor
 from rotorid.models.airframe.missing import missing_error
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS, air_wrench
+from rotorid.models.multirotor.bare import MOST_THRUST
 from rotorid.models.multirotor.rotors import (
     allocation,
     angular_momentum_of_rotors,
@@ -44,7 +46,7 @@ from rotorid.models.multirotor.rotors import (
     torque_ratio_of,
 )
 from rotorid.models.multirotor.thrust import ThrustCurve
-from rotorid.models.multirotor.with_drag import SATURATED
+from rotorid.models.multirotor.with_drag import MOST_COMMAND, SATURATED
 from rotorid.models.residual import Head, rates, spread, weights_in
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.numerics.integrators import Solved
@@ -102,7 +104,9 @@ class RigidMultirotor(System):
 
     @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
-        rotors = (self.rotor_input, Vector(len(self.rotors), _UNITS[self.rotor_input]))
+        limits = {"rotor_command": MOST_COMMAND, "rotor_thrust": MOST_THRUST * self.weight}
+        limit = limits.get(self.rotor_input, KINDS["rotor_speed"].limit)
+        rotors = (self.rotor_input, Vector(len(self.rotors), _UNITS[self.rotor_input], limit=limit))
         if self.lags and self.curve is not None and self.curve.voltage_exponent:
             return Space((rotors, ("battery_voltage", Scalar("V"))))
         return Space((rotors,))

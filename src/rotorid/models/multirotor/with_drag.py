@@ -46,7 +46,7 @@ from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.airframe.mass import mass_std
-from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, BareMultirotor
+from rotorid.models.multirotor.bare import MASS, MASS_DRIFT, MOST_RATE, MOST_THRUST, BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve, unconvertible
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
@@ -66,6 +66,9 @@ _DRAG_DRIFT = 0.005  # of the drag, per square root of s
 _DRAG_PER_MASS = 0.3  # 1/s, with a spread as large, where the airframe does not say
 _WIND_FORCE_PER_MASS = 1.0  # m/s^2, standard deviation
 _WIND_FORCE_DRIFT = 0.25  # m/s^2 per square root of s
+MOST_COMMAND = 10.0
+"""Largest possible rotor command, of 0 to 1."""
+
 _UPDRAUGHT = 0.015  # of the weight, standard deviation
 _UPDRAUGHT_TIME = 1.0  # s
 _ONSET = 10.0  # s after the start in which a weighed mass hardly changes
@@ -112,14 +115,18 @@ class Multirotor(System):
 
     @cached_property
     def inputs(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
-        rate = ("body_rate", Vector(3, "rad/s", frame="body"))
+        rate, most = (
+            ("body_rate", Vector(3, "rad/s", frame="body", limit=MOST_RATE)),
+            MOST_THRUST * self.weight,
+        )
         if self.thrust_input == "thrust":
-            return Space((("thrust", Scalar("N", frame="body z")), rate))
+            return Space((("thrust", Scalar("N", frame="body z", limit=most)), rate))
         if self.thrust_input == "rotor_thrust":
-            return Space((("rotor_thrust", Vector(self.rotors, "N")), rate))
+            return Space((("rotor_thrust", Vector(self.rotors, "N", limit=most)), rate))
         if self.thrust_input == "rotor_speed":
-            return Space((("rotor_speed", Vector(self.rotors, "rad/s")), rate))
-        command = ("rotor_command", Vector(self.rotors, "1"))
+            fastest = math.sqrt(most / self.coefficient)
+            return Space((("rotor_speed", Vector(self.rotors, "rad/s", limit=fastest)), rate))
+        command = ("rotor_command", Vector(self.rotors, "1", limit=MOST_COMMAND))
         if self.curve is not None and self.curve.voltage_exponent:
             return Space((command, ("battery_voltage", Scalar("V")), rate))
         return Space((command, rate))
