@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from rotorid.errors import AirframeError
+from rotorid.geometry.rotation_rows import rotation_matrix
 from rotorid.identification.recursive.estimates import Estimate, lag_prior_of, make_estimates
 from rotorid.identification.recursive.excitation import Activity, CommandSampling, MassMonitor
 from rotorid.identification.recursive.filter_bank import ordered_sum
@@ -24,7 +25,7 @@ from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
 from rotorid.identification.recursive.posterior import DELAYS, LAGS, lag_posterior
 from rotorid.identification.recursive.rotation import RotationBank
 from rotorid.identification.recursive.rotor_torques import RotorTorques
-from rotorid.identification.recursive.translation import DragBank, ThrustBank, rotation_matrix
+from rotorid.identification.recursive.translation import DragBank, ThrustBank
 from rotorid.identification.recursive.window_means import RecentValues, WindowMeans
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
@@ -185,8 +186,9 @@ class AirframeIdentifier:
         if last is None or t - last > _MAX_GAP:
             return
         dt = t - last
-        after, before = self._thrusts.impulse(t - _DELAY[0], np.array([-0.5 * dt, 0.5 * dt]))
-        T = (after - before) / dt
+        width = min(dt, _WINDOW)  # its half is less than the delay: all commands up to its end are known
+        after, before = self._thrusts.impulse(t - _DELAY[0], np.array([-0.5 * width, 0.5 * width]))
+        T = (after - before) / width
         axis = self._force_rows[2] / self._mass
         velocity, attitude = self._velocity.at(t), self._attitude.at(t)
         R = None if attitude is None or velocity is None else rotation_matrix(attitude)
@@ -231,6 +233,12 @@ class AirframeIdentifier:
             drag=self._drag.posterior(),
             load=self._load,
             sampling=self.sampling,
+        )
+
+    def still_axes(self) -> tuple[str, ...]:
+        """Axes about which the vehicle has hardly turned: "x", "y"."""
+        return tuple(
+            name for name, bank in zip("xy", self._axes, strict=True) if bank.filters.count < _LEAST_ROWS
         )
 
     def thrust_curve(self) -> tuple[ThrustCurve, tuple[float, ...]]:

@@ -2,7 +2,8 @@
 
     T' = (T_c - T) / tau        or, where the speed of a rotor lags, the same of the root of T
 
-Commands are interpolated linearly between their time stamps. The thrusts are integrated on a fine grid, and their integral
+Commands that follow each other within `HOLD` are all commands of the autopilot: each holds until the next one. Others are
+samples of them, which are interpolated linearly. The thrusts are integrated on a fine grid, and their integral
 J(t) is interpolated with its slope T, so that the impulse between any two time stamps, at any delay, is a difference of two
 values of J.
 """
@@ -21,6 +22,9 @@ STEP: Final = 0.004
 
 MAX_GAP: Final = 0.3
 """Time between two commands, s, from which the thrusts start again."""
+
+HOLD: Final = 0.006
+"""Longest time between two commands, s, for which the first one holds."""
 
 _LENGTH: Final = 128  # steps that are kept
 
@@ -50,6 +54,7 @@ class LaggedThrusts:
         self._impulses = np.zeros((_LENGTH, len(lags), 2, rotors))
         self._thrusts = np.zeros((_LENGTH, len(lags), 2, rotors))
         self._state = np.zeros((len(lags), rotors))
+        self._sum = np.zeros(rotors)  # integral of the command since the latest grid point
         self._command: tuple[float, Float64[np.ndarray, " rotors"]] | None = None
         self._count = 0  # of the grid points so far
         self._first = 0  # number of the grid point of the first one
@@ -76,18 +81,24 @@ class LaggedThrusts:
             self._restart(t, root)
             return
         before, old = last
-        slope = (root - old) / (t - before)
-        while (self._first + self._count) * STEP <= t:
-            self._advance(old + slope * ((self._first + self._count - 0.5) * STEP - before))
+        slope = 0.0 * root if t - before <= HOLD else (root - old) / (t - before)
+        start = max(before, self.latest)
+        while (end := (self._first + self._count) * STEP) <= t:
+            self._sum = self._sum + (end - start) * (old + slope * (0.5 * (start + end) - before))
+            self._advance(self._sum / STEP)
+            self._sum, start = 0.0 * root, end
+        if t > start:
+            self._sum = self._sum + (t - start) * (old + slope * (0.5 * (start + t) - before))
 
     def _restart(self, t: float, command: Float64[np.ndarray, " rotors"]) -> None:
         self._first, self._count = math.ceil(t / STEP), 1
+        self._sum = 0.0 * command
         self._state[:] = command
         self._impulses[0] = 0.0
         self._set_thrusts(0)
 
     def _advance(self, command: Float64[np.ndarray, " rotors"]) -> None:
-        """One step with a command, that of its middle."""
+        """One step with a command, the mean over it."""
         old, place = self._state, self._count % _LENGTH
         missing = command - old
         change = missing * self._share

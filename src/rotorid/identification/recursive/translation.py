@@ -155,15 +155,3 @@ class DragBank:
         if self.filters.count < _LEAST_ROWS:
             return mean, prior
         return self.filters.posterior(range(5), mean, prior).mixture()
-
-
-def rotation_matrix(q: Float64[np.ndarray, " 4"]) -> Float64[np.ndarray, "3 3"]:
-    """Matrix of a unit quaternion w, x, y, z."""
-    w, x, y, z = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
