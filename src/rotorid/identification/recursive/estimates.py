@@ -106,7 +106,7 @@ def make_estimates(
     result["thrust_scale"] = _combined(1.0, _SCALE_STD, measured, std, "1")
     measured, std, lag_std = math.exp(lag_prior[0]), math.inf, 0.0
     if lag is not None:
-        measured = math.exp(lag.log_lag[0])
+        measured = math.sqrt(math.exp(2.0 * lag.log_lag[0]) + sampling.interpolation_variance)
         lag_std = math.hypot(_MODEL_STD["lag"], sampling.lag_std / measured)
         std = math.hypot(lag.log_lag[1], lag_std)
         if measured < 1.2 * LAGS[0] or measured > LAGS[-1] / 1.2:

@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from rotorid.identification.recursive.lagged_thrusts import HOLD
+
 _MOTION_MEMORY: Final = 0.5  # s
 LEAST_MOTION: Final = 0.08
 """Root mean square of a body rate that shows the vehicle, rad/s."""
@@ -21,6 +23,7 @@ _UNDERSAMPLED_LAG: Final = (
 )  # std of the lag over the period of the commands, see `CommandSampling`
 _UNDERSAMPLED_GAIN: Final = 0.15
 _REFERENCE_PERIOD: Final = 0.02  # s
+_LARGEST_GAIN_STD: Final = 0.12  # of commands that are sampled often enough
 _RESIDUAL_MEMORY: Final = 0.5  # s
 _CHANGED, _RETURNED = 0.08, 0.04  # of the weight
 _SETTLING: Final = 2.0  # s
@@ -114,6 +117,20 @@ class CommandSampling:
         return (
             _UNDERSAMPLED_GAIN * (self.roughness / 3.0) ** 2 * min(self.period / _REFERENCE_PERIOD, 10.0) ** 2
         )
+
+    @property
+    def interpolation_variance(self) -> float:
+        """Square of a lag, s^2, by which interpolated commands lag already.
+
+        Linear interpolation between commands with period T convolves them with a triangle. The second central moment of that is
+        T^2 / 6, and that of a first-order lag tau is tau^2. Commands that hold until the next one are exact.
+        """
+        return self.period**2 / 6.0 if self.period > HOLD else 0.0
+
+    @property
+    def is_sufficient(self) -> bool:
+        """Whether the commands are sampled often enough for lag and inertia."""
+        return self.gain_std < _LARGEST_GAIN_STD
 
 
 class MassMonitor:
