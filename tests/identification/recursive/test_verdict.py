@@ -69,6 +69,24 @@ def test_two_exchanged_rotors_are_named(log):
     assert {wrong.rotor for wrong in verdict.conflict.wrong} <= {0, 1}
 
 
+def test_reversed_directions_are_found_by_yawing():
+    airframe = described()
+    reverse = {"cw": "ccw", "ccw": "cw"}
+    rotors = tuple(dataclasses.replace(r, direction=reverse[r.direction]) for r in airframe.rotors)
+    verdict, directions = AirframeVerdict(airframe), []
+    log = flight(3, 10.0, gyro=0.001)
+    for _, identifier in identify_recursively(
+        log, dataclasses.replace(airframe, rotors=rotors), [(START, 10.0)], 0.25
+    ):
+        verdict.check_rotors(identifier)
+        directions.append(identifier.rotor_torques.direction())
+    assert directions[0] == 0  # not tested yet
+    assert set(directions[-8:]) == {-1}
+    assert verdict.conflict is not None
+    assert "all rotors turn in the other direction" in cause_text(verdict.conflict)
+    assert verdict.conflict.rotors == airframe.rotors
+
+
 def test_a_mirrored_frame_is_found(log):
     airframe = described()
     mirrored = tuple(

@@ -5,6 +5,12 @@
 as in `rotation`, with one gain a rotor, by a bank over lag and noise. The measured torques J_0 theta_i contradict rotors that
 are at another place, in another order, or turn the other way (see `rotor_geometry`), however wrong thrust and inertia are.
 
+The torques about z are small, and those of single rotors are hardly known after an ordinary take-off. Their common size
+
+    g = sum_i G_zi J_z theta_i / sum_i G_zi^2,      G: torques of the airframe
+
+is: it is negative where all rotors turn in the other direction.
+
 Thrusts are known to a share eta only (thrust curve, delay, sampling of the commands). In a direction in which the rotors hardly
 move, this error of the other directions decides the torques. Their covariance has the additional part
 
@@ -13,6 +19,7 @@ move, this error of the other directions decides the torques. Their covariance h
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Final
 
@@ -21,7 +28,7 @@ from jaxtyping import Float64
 
 from rotorid.identification.recursive.excitation import Activity
 from rotorid.identification.recursive.filter_bank import DIFFUSE, FilterBank
-from rotorid.identification.rotor_geometry.conflict import GeometryConflict, arms_conflict
+from rotorid.identification.rotor_geometry.conflict import GeometryConflict, WrongTorque, arms_conflict
 from rotorid.identification.rotor_geometry.lever_arms import LeverArms
 from rotorid.models.airframe.airframe import Airframe
 
@@ -40,7 +47,9 @@ _NOISE_FACTORS: Final = (1.0, 1.0, 2.0)  # of the noise of each axis
 _MOTION: Final = (0.08, 0.08, 0.3)  # rad/s, least motion about each axis
 _THRUST_ERROR: Final = 0.02  # eta
 _PLAUSIBLE: Final = 4.0  # largest torque over that of the airframe
-_UNKNOWN_STD: Final = 0.4  # of the torques of the airframe, about an axis that is not known
+_LEAST_YAW_ROWS: Final = 50  # of the common size
+_SIGMAS: Final = 5.0  # of the common size
+_UNKNOWN_STD: Final = 10.0  # of the torques of the airframe, about an axis that is not known
 
 
 class RotorTorques:
@@ -88,19 +97,49 @@ class RotorTorques:
         for k, axis in enumerate(self._axes):
             if axis.filters.count < _ROWS[k]:
                 continue
-            gains, spread = axis.gains(_PRIOR * self._sizes[k])
+            gains, covariance = axis.gains(_PRIOR * self._sizes[k])
             if np.abs(gains).max() > _PLAUSIBLE * self._sizes[k]:
                 continue
             is_known, value[k] = True, gains
-            std[k] = np.hypot(
-                _NOISE_FACTORS[k] * spread, np.hypot(_MODEL_STD[k] * self._sizes[k], relative_std * gains)
-            )
+            noise = _NOISE_FACTORS[k] * np.sqrt(np.diag(covariance))
+            std[k] = np.hypot(noise, np.hypot(_MODEL_STD[k] * self._sizes[k], relative_std * gains))
         return LeverArms(value, std) if is_known else None
 
     def conflict(self, relative_std: float = 0.0) -> GeometryConflict | None:
         """What contradicts the rotors of the airframe so far; None where nothing does. Argument as of `arms`."""
         arms = self.arms(relative_std)
-        return None if arms is None else arms_conflict(arms, self._airframe)
+        if arms is None:
+            return None
+        return arms_conflict(arms, self._airframe) or self._direction_conflict()
+
+    def direction(self) -> int:
+        """1 where the rotors turn in the directions of the airframe, -1 where all turn in the other ones, 0 where the flight
+        does not show it."""
+        gain, std = self._yaw_gain()
+        return int(math.copysign(1.0, gain)) if abs(gain) > _SIGMAS * std else 0
+
+    def _yaw_gain(self) -> tuple[float, float]:
+        """g and its standard deviation."""
+        axis, G = self._axes[2], self._torques[2]
+        if axis.filters.count < _LEAST_YAW_ROWS or not G.any():
+            return 1.0, math.inf
+        gains, covariance = axis.gains(_PRIOR * self._sizes[2])
+        weights = G / float(np.sum(G**2))
+        variance = float(np.sum(weights[:, None] * covariance * weights))
+        return float(np.sum(weights * gains)), _NOISE_FACTORS[2] * math.sqrt(variance)
+
+    def _direction_conflict(self) -> GeometryConflict | None:
+        """All rotors turn in the other directions."""
+        if self.direction() >= 0:
+            return None
+        (gain, std), G = self._yaw_gain(), self._torques[2]
+        everyone = tuple(range(len(G)))
+        wrong = (WrongTorque(i, 2, gain * G[i], std * abs(G[i]), float(G[i]), True) for i in everyone)
+        turned = tuple(
+            dataclasses.replace(rotor, direction="cw" if rotor.direction == "ccw" else "ccw")
+            for rotor in self._airframe.rotors
+        )
+        return GeometryConflict(tuple(wrong), turned, everyone, everyone)
 
 
 class _Axis:
@@ -150,13 +189,15 @@ class _Axis:
             d = thrust - self._mean
             self._motion += dt * np.multiply.outer(d, d)
 
-    def gains(self, size: float) -> tuple[Float64[np.ndarray, " rotors"], Float64[np.ndarray, " rotors"]]:
-        """Torques per newton over the inertia of the file, and their standard deviations. size: of the prior."""
+    def gains(
+        self, size: float
+    ) -> tuple[Float64[np.ndarray, " rotors"], Float64[np.ndarray, "rotors rotors"]]:
+        """Torques per newton over the inertia of the file, and their covariance. size: of the prior."""
         n = self.rotors
         mean = np.append(np.zeros(n), _DAMPING[0])
         covariance = np.diag(np.append(np.full(n, size**2), _DAMPING[1] ** 2))
         value, spread = self.filters.posterior(range(1, n + 2), mean, covariance).mixture()
         total = float(np.trace(self._motion))
         floor = np.linalg.inv(self._motion / total + 1e-6 * np.eye(n)) if total > 0.0 else np.eye(n)
-        variance = np.diag(spread)[:n] + _THRUST_ERROR**2 * float(np.sum(value[:n] ** 2)) * np.diag(floor)
-        return value[:n], np.sqrt(variance)
+        error = _THRUST_ERROR**2 * float(np.sum(value[:n] ** 2))
+        return value[:n], spread[:n, :n] + error * floor

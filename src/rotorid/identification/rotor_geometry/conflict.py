@@ -279,8 +279,9 @@ def _costs(G: Float[np.ndarray, "3 rotors"], arms: LeverArms) -> Float[np.ndarra
 
 
 def _is_unique(best: _Candidate, candidates: Sequence[_Candidate], arms: LeverArms) -> bool:
-    """Whether no other order, direction or frame fits nearly as well as the best."""
+    """Whether no other order, direction or frame fits nearly as well as the best, about the axes that are known."""
     size = np.maximum(np.abs(best.G).max(axis=1, keepdims=True), 1e-12)
+    is_known = (arms.std < size).any(axis=1)
     others = [(c.G, c.cost) for c in candidates]
     n = best.G.shape[1]
     for a, b in combinations(range(n), 2):
@@ -291,7 +292,7 @@ def _is_unique(best: _Candidate, candidates: Sequence[_Candidate], arms: LeverAr
         flipped = best.G.copy()
         flipped[2, i] = -flipped[2, i]
         others.append((flipped, _cost(flipped, arms)))
-    is_other = [float(np.abs((G - best.G) / size).max()) > _DEVIATION for G, _ in others]
+    is_other = [float(np.abs((G - best.G) / size)[is_known].max()) > _DEVIATION for G, _ in others]
     least = min((cost for (_, cost), other in zip(others, is_other, strict=True) if other), default=np.inf)
     return least - _cost(best.G, arms) > _UNIQUE
 
