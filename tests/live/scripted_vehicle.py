@@ -248,6 +248,11 @@ class ScriptedVehicle(Link):
             return now, v, a, np.array([0.0, 0.0, -1.0])
         return now, v, a, flight.mass * (a - np.array([0.0, 0.0, _G])) + DRAG * v
 
+    def turning(self, t: float) -> np.ndarray:
+        """Commands of the rotors at t, s, over their mean: the motors do not turn this vehicle."""
+        del t
+        return np.zeros(4)
+
     def state(self, t: float) -> dict[str, Any]:
         """Motion and commands at t, s."""
         if self._state[0] != t:
@@ -276,6 +281,7 @@ class ScriptedVehicle(Link):
             "rate": rate + 0.005 * noise[3:6],
             "felt": _turned(q, a - np.array([0.0, 0.0, _G])) + 0.1 * noise[6:],
             "command": min(max(command, 0.0), 1.0),
+            "rotor_commands": np.clip(command + self.turning(t), 0.0, 1.0),
             "is_flying": self.flight(t) is not None,
         }
 
@@ -302,8 +308,8 @@ def _euler(q: np.ndarray) -> tuple[float, float, float]:
     )
 
 
-def _pwm(s: dict) -> float:
-    return 1000.0 + 1000.0 * s["command"]
+def _pwm(s: dict) -> list[float]:
+    return (1000.0 + 1000.0 * s["rotor_commands"]).tolist()
 
 
 def _milli(values: np.ndarray, unit: float) -> list[int]:
@@ -320,8 +326,8 @@ _MAKERS: Final[dict[str, _Maker]] = {
     "ATTITUDE_QUATERNION": lambda v, t, s: (_ms(t), *s["attitude"], *s["rate"]),
     "LOCAL_POSITION_NED": lambda v, t, s: (_ms(t), *s["position"], *s["velocity"]),
     "ATTITUDE_TARGET": lambda v, t, s: (_ms(t), 0, [1.0, 0, 0, 0], 0, 0, 0, s["command"]),
-    "ACTUATOR_OUTPUT_STATUS": lambda v, t, s: (_us(t), 16, [_pwm(s)] * 4 + [0.0] * 28),
-    "SERVO_OUTPUT_RAW": lambda v, t, s: (_us(t) % 2**32, 0, *[round(_pwm(s))] * 4, 0, 0, 0, 0),
+    "ACTUATOR_OUTPUT_STATUS": lambda v, t, s: (_us(t), 16, _pwm(s) + [0.0] * 28),
+    "SERVO_OUTPUT_RAW": lambda v, t, s: (_us(t) % 2**32, 0, *map(round, _pwm(s)), 0, 0, 0, 0),
     "EXTENDED_SYS_STATE": lambda v, t, s: (0, 2 if s["is_flying"] else 1),
 }
 """Fields by message. t: s since the boot."""

@@ -212,7 +212,7 @@ def live(
         )
     from rotorid.live.outputs import (
         foxglove_viewers,
-        print_unidentified,
+        print_final_remarks,
         recorder_of,
         web_pages,
         write_identified,
@@ -265,7 +265,7 @@ def live(
                 if line := parameter_line(runner.result):
                     err().print(line, markup=False, soft_wrap=True)
         print_summary(result, heading, "" if path is None else str(path), out())
-        print_unidentified(session)
+        print_final_remarks(session)
         if identified is not None:
             write_identified(session, identified, source)
 

@@ -58,6 +58,7 @@ EVENT_TYPES: Final = {
     "airframe_not_identified": EventType("estimate", Severity.NOTE),
     "thrust_over_mass_differs": EventType("estimate", Severity.WARNING),
     "rotors_contradicted": EventType("estimate", Severity.ERROR),
+    "rotor_directions_not_tested": EventType("estimate", Severity.NOTE),
     "identification_paused": EventType("estimate", Severity.WARNING),
     "identification_resumed": EventType("estimate", Severity.NOTE),
     "wrench_not_observed": EventType("session", Severity.WARNING),

@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from rotorid.models.airframe.airframe import Airframe
 
 
-def print_unidentified(session: Session | Team) -> None:
-    """Print which quantities of each vehicle's airframe cannot be identified."""
+def print_final_remarks(session: Session | Team) -> None:
+    """Print what of each vehicle's airframe cannot be identified or was not tested."""
     from rotorid.live.snapshot import Event
     from rotorid.live.text import event_text
     from rotorid.terminal.console import out
 
     for member in session.members:
         identification = member.estimators.identification
-        if identification is not None and (names := identification.unidentified()):
-            text = event_text(Event(0.0, "airframe_not_identified", values={"quantities": names}))
-            vehicle = f"{member.vehicle_name}: " if member.vehicle_name else ""
-            out().print(f"  {vehicle}{text}", markup=False, soft_wrap=True)
+        vehicle = f"{member.vehicle_name}: " if member.vehicle_name else ""
+        for code, values in [] if identification is None else identification.final_remarks():
+            out().print(
+                f"  {vehicle}{event_text(Event(0.0, code, values=values))}", markup=False, soft_wrap=True
+            )
 
 
 def write_identified(session: Session | Team, path: Path, source: str) -> None:

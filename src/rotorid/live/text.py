@@ -258,7 +258,20 @@ def _airframe_contradicted(v: Values) -> str:
 
 def _airframe_not_identified(v: Values) -> str:
     names = join_words([_IDENTIFIED[name] for name in v["quantities"]])
-    return f"cannot be identified with this flight: {names}; more motion and more frequent rotor commands are needed"
+    return f"cannot be identified with this flight: {names}; {_obstacle(v)}"
+
+
+def _obstacle(v: Values) -> str:
+    """What keeps quantities from being identified."""
+    needs_turning = set(v["quantities"]) - {"thrust_scale", "drag"}
+    if needs_turning and v["still"]:
+        return f"the vehicle hardly turned about {join_words(v['still'])}"
+    if needs_turning and v["command_rate"]:
+        return (
+            f"rotor commands at {v['command_rate']:.0f} Hz do not show what the motors did between them; "
+            "messages or logs of 50 Hz or more are needed"
+        )
+    return "more motion is needed"
 
 
 _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
@@ -314,6 +327,9 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         "another mass (payload), other propellers or another battery"
     ),
     "rotors_contradicted": lambda v: f"{_OTHER_VEHICLE}: {v['cause']}",
+    "rotor_directions_not_tested": lambda _: (
+        "the turning directions of the rotors were not tested: no motion about z"
+    ),
     "identification_paused": lambda _: (
         "thrust over mass has changed (payload, contact or a weak motor): the identification of the airframe waits"
     ),

@@ -120,13 +120,21 @@ class AirframeIdentification:
         return events
 
     def end(self) -> None:
-        """Report at the end of the session what could not be identified."""
-        if names := self.unidentified():
-            self._add("airframe_not_identified", quantities=names)
+        """Report at the end of the session what could not be identified or tested."""
+        for code, values in self.final_remarks():
+            self._add(code, **values)
 
-    def unidentified(self) -> list[str]:
-        """The quantities that cannot be identified so far; empty before a flight."""
-        return [name for name, e in self._estimates.items() if not e.is_identified]
+    def final_remarks(self) -> list[tuple[str, dict[str, Any]]]:
+        """Events of what could not be identified or tested so far, with their values; none before a flight."""
+        identifier, remarks = self.identifier, []
+        if names := [name for name, e in self._estimates.items() if not e.is_identified]:
+            sampling = identifier.sampling
+            rate = 0.0 if sampling.is_sufficient else 1.0 / sampling.period
+            values = {"quantities": names, "command_rate": rate, "still": list(identifier.still_axes())}
+            remarks.append(("airframe_not_identified", values))
+        if self._estimates and self._verdict.conflict is None and not identifier.rotor_torques.direction():
+            remarks.append(("rotor_directions_not_tested", {}))
+        return remarks
 
     def readings(self) -> dict[str, Reading]:
         """The quantities that the flight identifies, by the flight and the priors."""
