@@ -11,6 +11,7 @@ coloured noise. The regression on v and d w is linear.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -29,6 +30,9 @@ _INFLOW_STD: Final = 0.5  # 1/s
 _DRAG: Final = (0.3, 0.7)  # 1/s, mean and std of d / m
 _WIND: Final = 2.0  # m/s^2, std of d w / m
 _BIAS: Final = 0.15  # m/s^2
+_VELOCITY_ERROR: Final = 0.035  # m/s, std of the velocity of an autopilot
+_MOTION_MEMORY: Final = 4.0  # s
+_LARGEST_ATTENUATION: Final = 0.5
 
 
 class _Coloured:
@@ -112,7 +116,12 @@ class ThrustBank:
 
 
 class DragBank:
-    """Drag over mass."""
+    """Drag over mass.
+
+    An error of the measured velocity attenuates the drag: with all frequencies alike, its estimate converges to d (1 - a) with
+    a = var(error) / var(v + error) (Fuller, "Measurement error models", 1987, section 1.1). Slow errors matter less, as the
+    noise model leaves out slow changes: half of a is corrected, and the rest is uncertainty.
+    """
 
     def __init__(self) -> None:
         self._noise = _Coloured(1, _GUSTS)
@@ -120,6 +129,7 @@ class DragBank:
         for state in (5, 6):
             self.filters.P[state, state] = self._noise.variance
         self._warm_up = 4
+        self._mean, self._square, self._steps = np.zeros(2), 0.0, 0
 
     def step(self, force: Sequence[float], velocity: np.ndarray, R: np.ndarray, dt: float) -> None:
         """Use a specific force.
@@ -131,6 +141,11 @@ class DragBank:
             dt: time since the previous one, s.
         """
         self._noise.decay(self.filters, (5, 6), dt)
+        share = 1.0 if self._steps == 0 else -math.expm1(-dt / _MOTION_MEMORY)
+        self._mean = self._mean + share * (velocity[:2] - self._mean)
+        change = velocity[:2] - self._mean
+        self._steps += 1
+        self._square += (float(ordered_sum(change * change)) / 2.0 - self._square) / self._steps
         body = ordered_sum(R * velocity[:, None])
         for i in range(2):
             row = np.zeros(7)
@@ -143,7 +158,9 @@ class DragBank:
     def posterior(self) -> tuple[float, float]:
         """d / m and its standard deviation, 1/s."""
         value, covariance = self._mixture()
-        return float(value[0]), float(np.sqrt(covariance[0, 0]))
+        share = 0.5 * min(_VELOCITY_ERROR**2 / max(self._square, 1e-12), _LARGEST_ATTENUATION)
+        d, std = float(value[0]) / (1.0 - share), float(np.sqrt(covariance[0, 0])) / (1.0 - share)
+        return d, math.hypot(std, share * d)
 
     def wind(self) -> Float64[np.ndarray, " 2"]:
         """d w / m along world x and y, m/s^2."""
