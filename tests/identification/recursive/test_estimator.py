@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
+from rotorid.identification.recursive.estimates import make_estimates
 from rotorid.identification.recursive.estimator import AirframeIdentifier, identify_recursively
 from rotorid.identification.recursive.identified_airframe import identified_airframe
+from rotorid.identification.recursive.posterior import LagPosterior
+from rotorid.identification.recursive.translation import DragBank
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Quantity, airframe_toml, parse_airframe
 from tests.identification.recursive.small_flight import CURVE, MASS, TRUTH, exchanged, flight, prior
@@ -94,6 +97,37 @@ def test_slow_commands_identify_no_lag():
     assert not estimates["motor_time_constant"].is_identified
     for name in ("motor_time_constant", "inertia_x", "inertia_y"):
         assert abs(estimates[name].value - TRUTH[name]) < 2.5 * estimates[name].std
+
+
+def test_errors_of_the_velocity_do_not_attenuate_the_drag():
+    rng, bank, d, dt = np.random.default_rng(0), DragBank(), 0.5, 0.02
+    error = np.zeros(2)
+    for k in range(1000):
+        true = 0.11 * np.array([math.sin(1.7 * k * dt), math.cos(2.3 * k * dt)])
+        error = error * 0.99 + 0.035 * math.sqrt(1.0 - 0.99**2) * rng.standard_normal(2)
+        force = -d * true + 0.06 * rng.standard_normal(2)
+        bank.step(tuple(force), np.array([*(true + error), 0.0]), np.eye(3), dt)
+    value, std = bank.posterior()
+    assert value == pytest.approx(d, rel=0.06)
+    assert abs(value - d) < 2.5 * std
+
+
+def test_a_lag_beyond_the_grid_widens_the_inertia(result):
+    estimates = result.estimates()
+    arguments = {
+        "hover": None,
+        "scale": (1.0, 0.01),
+        "lag_prior": (math.log(0.03), 0.8),
+        "gains": {0: (1.0, 0.02), 1: (1.0, 0.02)},
+        "drag": (0.3, 0.1),
+        "load": 1.0,
+        "sampling": result.sampling,
+    }
+    short = LagPosterior((math.log(0.006), 0.05), (0.006, 0.001), ())
+    wide = make_estimates(result.airframe, result.inertia, lag=short, **arguments)
+    assert wide["motor_time_constant"].std > 0.25 * wide["motor_time_constant"].value
+    assert wide["inertia_x"].measured_std > 0.2 * wide["inertia_x"].measured
+    assert estimates["inertia_x"].measured_std < 0.1 * estimates["inertia_x"].measured
 
 
 def test_a_gap_does_not_disturb_it(log, result):

@@ -28,13 +28,14 @@ _LARGEST_GAIN_STD: Final = 0.4  # relative, of a gain that is used
 _SCALE_STD: Final = 0.5
 _DRAG_STD: Final = 0.7  # 1/s, over the mass
 _MODEL_STD: Final = {
-    "thrust": 0.011,
-    "inertia": 0.028,
-    "lag": 0.05,
+    "thrust": 0.008,
+    "inertia": 0.035,
+    "lag": 0.06,
     "drag": 0.02,
 }  # relative, of what the models leave out
 _LOAD_STD: Final = 0.08  # of the thrust in hover, relative, over the mean load less 1: the form of the curve
 _GUST_FACTOR: Final = 1.7  # of the std of the drag: gusts are not a first-order noise
+_BEYOND_GRID: Final = 0.5, 0.3  # of lag and inertia, relative, where the lag is not on the grid
 _LAG_TO_INERTIA: Final = 0.45  # relative change of an inertia over that of the lag which causes it
 
 
@@ -104,13 +105,13 @@ def make_estimates(
         measured = hover.scale
         std = math.hypot(hover.scale_std / hover.scale, mass_std, _MODEL_STD["thrust"], load_std)
     result["thrust_scale"] = _combined(1.0, _SCALE_STD, measured, std, "1")
-    measured, std, lag_std = math.exp(lag_prior[0]), math.inf, 0.0
+    measured, std, lag_std, is_beyond = math.exp(lag_prior[0]), math.inf, 0.0, False
     if lag is not None:
         measured = math.sqrt(math.exp(2.0 * lag.log_lag[0]) + sampling.interpolation_variance)
         lag_std = math.hypot(_MODEL_STD["lag"], sampling.lag_std / measured)
         std = math.hypot(lag.log_lag[1], lag_std)
-        if measured < 1.2 * LAGS[0] or measured > LAGS[-1] / 1.2:
-            std = max(std, 0.5)  # beyond the grid
+        is_beyond = not 1.2 * LAGS[0] < math.exp(lag.log_lag[0]) < LAGS[-1] / 1.2
+        std = max(std, _BEYOND_GRID[0]) if is_beyond else std
     result["motor_time_constant"] = _combined(math.exp(lag_prior[0]), lag_prior[1], measured, std, "s")
     stds = inertia.std or tuple(_INERTIA_STD * v for v in inertia.value)
     for axis, name in enumerate("xy"):
@@ -121,7 +122,7 @@ def make_estimates(
             measured = before * scale[0] / theta
             parts = theta_std / theta, scale[1], mass_std, airframe.arm_relative_std
             model = _MODEL_STD["inertia"], _LAG_TO_INERTIA * min(lag_std, 0.1), load_std
-            std = math.hypot(*parts, sampling.gain_std, *model)
+            std = math.hypot(*parts, sampling.gain_std, *model, _BEYOND_GRID[1] * is_beyond)
         spread = (stds if len(stds) == 3 else stds * 3)[axis] / before
         result[f"inertia_{name}"] = _combined(before, max(spread, 0.02), measured, std, "kg m^2")
     value = max(drag[0], 1e-3)

@@ -18,8 +18,8 @@ _RATIO: Final = 8.0
 _QUIET: Final = 0.3  # rad/s, up to which second differences are noise
 _NOISE_ROWS: Final = 200.0
 _UNDERSAMPLED_LAG: Final = (
+    0.05,
     0.08,
-    0.12,
 )  # std of the lag over the period of the commands, see `CommandSampling`
 _UNDERSAMPLED_GAIN: Final = 0.15
 _REFERENCE_PERIOD: Final = 0.02  # s
