@@ -35,7 +35,9 @@ _MASSES: Final = {
     "px4": (1.0, 1.25),
     "ardupilot": (3.0, 3.0),
 }  # kg, before and after the middle of the first flight
-_QUADROTOR_X: Final = "FRAME_CLASS 1\nFRAME_TYPE 1\nBATT_MONITOR 4\n"  # other parameters are the simulation's
+_QUADROTOR_X: Final = "FRAME_CLASS 1\nFRAME_TYPE 1\nBATT_MONITOR 4\n" + "".join(
+    f"INS_ACC{k}OFFS_{axis} 0.001\nINS_ACC{k}SCAL_{axis} 1.001\n" for k in ("", "2") for axis in "XYZ"
+)  # calibrated accelerometers, without which it does not arm
 
 
 class Vehicle:
@@ -228,7 +230,7 @@ def main() -> None:
     parser.add_argument("program", type=Path)
     parser.add_argument("--wind", type=float, default=0.0, help="m/s")
     parser.add_argument("--gusts", type=float, default=0.0, help="SIM_WIND_TURB of ArduPilot, m/s")
-    parser.add_argument("options", nargs="*", help="of rotorid live, after --")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="of rotorid live, last")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
