@@ -29,20 +29,20 @@ _MIN_BLOCKS: Final = 8
 
 
 def measured_noise(
-    samples: Samples, outputs: Space, explained: Mapping[str, Float[np.ndarray, "n k"]] | None = None
+    samples: Samples, outputs: Space, coloured: Mapping[str, Float[np.ndarray, " k"]] | None = None
 ) -> dict[str, tuple[float, ...]]:
     """Estimate the measurement noise of vector outputs; it is never below the assumed noise.
 
     Args:
         samples: n rows of the outputs.
         outputs: their blocks with the assumed noise.
-        explained: by output, what the inputs explain of it, in its unit. Where it is given, noise that is not white counts too.
+        coloured: by output, the standard deviation of noise that is not white, see `coloured_noise`, in its unit.
     Returns:
-        Standard deviation of each component by output, in its unit: the larger of the estimated and the
+        Standard deviation of each component by output, in its unit: the largest of the estimated, the coloured and the
         assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
     """
-    y, mask, t = np.asarray(samples.y), np.asarray(samples.mask), np.asarray(samples.t)
-    explained = explained or {}
+    y, mask = np.asarray(samples.y), np.asarray(samples.mask)
+    coloured = coloured or {}
     noise = {}
     for name, block in outputs.items():
         rows = mask[:, outputs.tangent[name]].all(axis=1)
@@ -50,8 +50,8 @@ def measured_noise(
             continue
         values = y[rows][:, outputs.stored[name]]
         estimate = np.maximum(white_noise(values), block.noise_vector)
-        if name in explained:
-            estimate = np.maximum(estimate, coloured_noise(t[rows], values - explained[name][rows]))
+        if name in coloured:
+            estimate = np.maximum(estimate, coloured[name])
         noise[name] = tuple(float(v) for v in estimate)
     return noise
 

@@ -44,7 +44,7 @@ def sample(channel: Channel, row: PhaseRow, *, is_measured: bool = True) -> Samp
 def land(airframe: Airframe, flight: VerticalFlight, start: float, end: float, *, holds: bool) -> Landing:
     """The rows of a flight without those of a gap. holds: whether inputs are held at its start, as without messages."""
     system = build_system(airframe, SessionSettings())
-    tracker = Tracker(system, lambda noise: ESTIMATORS["ekf"].build(system, measurement_noise=noise))
+    tracker = Tracker(system, lambda noise: ESTIMATORS["ekf"].build(system, **noise.tuning))
     channel, used, changes = Channel(tracker, 0.3), [], []
     last = flight.rows[0]
     for row in (row for row in flight.rows if row.t >= START):

@@ -34,7 +34,7 @@ class WrenchChannel(Channel):
     """The momentum observer of the external force and torque, and its uncertainty."""
 
     def __init__(self, airframe: Airframe, system: RigidMultirotor) -> None:
-        tracker = Tracker(system, lambda noise: momentum_observer(system, measurement_noise=noise))
+        tracker = Tracker(system, lambda noise: momentum_observer(system, **noise.tuning))
         super().__init__(tracker, ground_effect_of(airframe))
         self.uncertainty = WrenchUncertainty(airframe, system)
 
@@ -58,7 +58,7 @@ class SessionEstimators:
         self._tracker = Channel(
             Tracker(
                 system,
-                lambda noise: ESTIMATORS[settings.estimator].build(system, measurement_noise=noise),
+                lambda noise: ESTIMATORS[settings.estimator].build(system, **noise.tuning),
                 common_relative_std(airframe, settings.known_mass),
                 ThrustError(airframe, self.thrust_model, settings.known_mass).relative_std,
                 (settings.known_mass or airframe.mass.number) * GRAVITY,

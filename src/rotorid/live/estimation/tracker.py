@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.run import Stream
@@ -27,7 +28,7 @@ from rotorid.live.estimation.derived_quantities import DerivedQuantities
 from rotorid.live.estimation.gust_error import GustError
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.snapshot import Reading
-from rotorid.models.multirotor.with_drag import flight_noise
+from rotorid.models.multirotor.with_drag import FlightNoise, flight_noise
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 
@@ -46,8 +47,8 @@ PAYLOAD_TIME: Final = 115.0
 _MIN_ROWS: Final = 100  # for the estimate of the noise
 _NOISE_CHANGE: Final = 1.15  # factor from which on another noise is used
 
-EstimatorBuilder = Callable[[dict[str, tuple[float, ...]]], AbstractEstimator]
-"""Builds an estimator from the standard deviations of the measurement noise by output."""
+EstimatorBuilder = Callable[[FlightNoise], AbstractEstimator]
+"""Builds an estimator for the noise of a flight."""
 
 
 _CHECKPOINTS: Final = 0.1, 5.0  # s between two checkpoints, and s with rows that they are kept
@@ -79,7 +80,7 @@ class Tracker:
 
     Args:
         system: System to estimate.
-        build: builds the estimator for a measurement noise.
+        build: builds the estimator for the noise of a flight.
         common_std: relative standard deviation that is added to a quantity, by name: the part that flight data cannot
             reduce, such as that of the thrust scale.
         thrust_std: relative standard deviation at a session time, s, that is added to the main quantity.
@@ -97,13 +98,13 @@ class Tracker:
         self.system, self._thrust_std = system, thrust_std
         self._build = build
         self._noise_rows: deque[Samples] = deque()
-        self._noise: dict[str, tuple[float, ...]] = {}
+        self._noise = FlightNoise({}, {})
         self._noise_time = math.inf  # of the next estimate of the noise
         self._stream: Stream | None = None
         self._last: float | None = None
         self._checkpoints: deque[Checkpoint] = deque()
         self._rows_time = 0.0
-        self._prior_estimator = build({})
+        self._prior_estimator = build(FlightNoise({}, {}))
         joint = self._prior_estimator.joint
         self.quantities, self.units = joint.quantities, joint.units
         self._gusts = GustError(self.quantities, weight)
@@ -158,10 +159,10 @@ class Tracker:
             self._noise_rows.popleft()
         if len(self._noise_rows) < _MIN_ROWS:
             return
-        noise = self._noise | flight_noise(_stacked(self._noise_rows), self.system)
-        before = {name: block.noise_vector for name, block in self.system.outputs.items()} | self._noise
-        pairs = [(new, old) for name in noise for new, old in zip(noise[name], before[name], strict=True)]
-        if max(max(new / old, old / new) for new, old in pairs) > _NOISE_CHANGE:
+        new = flight_noise(_stacked(self._noise_rows), self.system)
+        noise = FlightNoise(self._noise.measurement | new.measurement, new.process)
+        change = np.abs(np.log(_levels(self.system, noise) / _levels(self.system, self._noise)))
+        if np.max(change, initial=0.0) > math.log(_NOISE_CHANGE):
             self._noise = noise
             self._stream.go_on_with(self._build(noise))
 
@@ -219,6 +220,15 @@ def _blank(system: System) -> Samples:
     inputs, outputs = system.inputs, system.outputs
     y, mask = jnp.asarray(outputs.initial(), float), jnp.zeros(outputs.dim, bool)
     return Samples(jnp.zeros(()), jnp.zeros(()), jnp.asarray(inputs.initial(), float), y, mask)
+
+
+def _levels(system: System, noise: FlightNoise) -> Float[np.ndarray, " noises"]:
+    """All standard deviations of an estimator for a noise that are positive by default."""
+    blocks = [(name, block, noise.measurement) for name, block in system.outputs.items()]
+    blocks += [(name, block, noise.process) for name, block in system.states.items()]
+    default = np.concatenate([block.noise_vector for _, block, _ in blocks])
+    levels = [np.broadcast_to(of.get(name, block.noise_vector), block.dim) for name, block, of in blocks]
+    return np.concatenate(levels)[default > 0.0]
 
 
 def _stacked(rows: Iterable[Samples]) -> Samples:

@@ -34,7 +34,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,7 +52,7 @@ from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_rela
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.numerics.integrators import Solved
 from rotorid.numerics.lag import lag_end_and_mean
-from rotorid.signals.measurement_noise import measured_noise
+from rotorid.signals.measurement_noise import coloured_noise, measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.signals.series import white_noise
 
@@ -71,6 +71,7 @@ MOST_COMMAND = 10.0
 
 _UPDRAUGHT = 0.015  # of the weight, standard deviation
 _UPDRAUGHT_TIME = 1.0  # s
+_SLOW_GUSTS = 3.0  # process noise of all gusts over that of those that show within a second
 _ONSET = 10.0  # s after the start in which a weighed mass hardly changes
 # Axial drag ratio: 0.74 to 2.0 for rotors of known drag, 1 for a body that is alike on all sides. A wider prior takes up a
 # payload that is put on in a climb.
@@ -235,22 +236,46 @@ class Multirotor(System):
         }
 
 
-def flight_noise(samples: Samples, system: System) -> dict[str, tuple[float, ...]]:
-    """Standard deviations of the measurement noise of a flight by output, see `measured_noise`.
+class FlightNoise(NamedTuple):
+    """Noise of a flight, for the tuning of an estimator.
 
-    That of the specific force contains gusts, beyond what the commanded thrust explains, if the System is a `Multirotor`.
+    measurement: standard deviations by output, see `measured_noise`. process: by state, in its unit per square root of s,
+    where it is more than that of the System.
+    """
+
+    measurement: dict[str, tuple[float, ...]]
+    process: dict[str, float]
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """As settings of the builders of estimators."""
+        settings: dict[str, Any] = {"measurement_noise": self.measurement}
+        return settings | {"process_noise": self.process} if self.process else settings
+
+
+def flight_noise(samples: Samples, system: System) -> FlightNoise:
+    """Estimate the noise of a flight.
+
+    If the System is a `Multirotor`, the noise of the specific force contains gusts, beyond what the commanded thrust explains;
+    and these are process noise of the velocity, too. That stands for their slower part as well, of more than a second, which
+    an estimate of the noise cannot tell from a payload.
     """
     if not isinstance(system, Multirotor):
-        return measured_noise(samples, system.outputs)
-    y, mask = np.asarray(samples.y), np.asarray(samples.mask)
-    rows = mask[:, system.outputs.tangent["specific_force"]].all(axis=1)
+        return FlightNoise(measured_noise(samples, system.outputs), {})
+    t, u, y = np.asarray(samples.t), np.asarray(samples.u), np.asarray(samples.y)
+    process = system.input_noise(u)
+    rows = np.asarray(samples.mask)[:, system.outputs.tangent["specific_force"]].all(axis=1)
     if rows.sum() < 2:
-        return measured_noise(samples, system.outputs)
-    explained = np.zeros((len(y), 3))
-    explained[rows] = system.commanded_force(
-        np.asarray(samples.t)[rows], np.asarray(samples.u)[rows], y[rows]
-    )
-    return measured_noise(samples, system.outputs, {"specific_force": explained})
+        return FlightNoise(measured_noise(samples, system.outputs), process)
+    t, u, y = t[rows], u[rows], y[rows]
+    force = y[:, system.outputs.stored["specific_force"]]
+    gusts = coloured_noise(t, force - system.commanded_force(t, u, y))
+    assumed = np.array(system.outputs["specific_force"].noise_vector)
+    excess = math.sqrt(max(float(np.max(gusts**2 - assumed**2)), 0.0))
+    velocity = _SLOW_GUSTS * excess * math.sqrt(float(np.median(np.diff(t))))
+    if velocity > system.states["velocity"].noise_vector[0]:
+        process["velocity"] = velocity
+    return FlightNoise(measured_noise(samples, system.outputs, {"specific_force": gusts}), process)
 
 
 def multirotor(

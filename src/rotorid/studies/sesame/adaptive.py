@@ -98,7 +98,7 @@ def _run(
     samples = []
     for flight, rows in zip(flights, jumps, strict=True):
         priors = {"mass": perturbed_mass_prior(flight, PRIOR_ERROR)}
-        tuning = {"priors": priors, "measurement_noise": flight.noise}
+        tuning = {"priors": priors, **flight.noise.tuning}
         if rows is None:
             filters.append(adaptive(flight.system, **tuning))
             samples.append(flight.samples)

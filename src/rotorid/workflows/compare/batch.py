@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import DEFAULT_MASS_STD
 from rotorid.models.multirotor.bare import MASS_DRIFT, BareMultirotor
-from rotorid.models.multirotor.with_drag import Multirotor
+from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor
 from rotorid.models.registry import SystemName, system_for
 from rotorid.models.system import Parameter
 from rotorid.signals.samples import Samples
@@ -44,13 +44,13 @@ _MAX_RUNS = 5
 class FlightInput:
     """A flight as input of the estimators.
 
-    noise: standard deviations of the measurements by output. true_mass: kg, None if unknown. common_std: relative standard
+    noise: see `flight_noise`. true_mass: kg, None if unknown. common_std: relative standard
     deviation of the mass that is common to all flights, from the thrust scale. cell: of a data set, None for a single log.
     """
 
     system: Multirotor | BareMultirotor
     samples: Samples
-    noise: Mapping[str, tuple[float, ...]]
+    noise: FlightNoise
     true_mass: Float[np.ndarray, " n"] | None
     common_std: float
     cell: Cell | None = None
@@ -98,9 +98,9 @@ def build_estimator(
         SettingError: prior_error without a true mass.
     """
     if prior_error is None:
-        return ESTIMATORS[name].build(flight.system, measurement_noise=flight.noise)
+        return ESTIMATORS[name].build(flight.system, **flight.noise.tuning)
     priors = {"mass": perturbed_mass_prior(flight, prior_error, mass_drift)}
-    return ESTIMATORS[name].build(flight.system, measurement_noise=flight.noise, priors=priors)
+    return ESTIMATORS[name].build(flight.system, **flight.noise.tuning, priors=priors)
 
 
 def perturbed_mass_prior(

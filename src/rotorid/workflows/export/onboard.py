@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +23,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.rigid import RigidMultirotor
-from rotorid.models.multirotor.with_drag import Multirotor
+from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor
 from rotorid.models.registry import (
     ROTOR_INPUTS,
     SYSTEMS,
@@ -271,21 +269,21 @@ def _curve_voltage(system: System) -> float:
 
 def _samples_and_noise(
     flight: Flight, airframe: Airframe, system: Multirotor | BareMultirotor | RigidMultirotor
-) -> tuple[Samples, Mapping[str, tuple[float, ...]]]:
-    """Samples of a flight, and standard deviations of its measurement noise."""
+) -> tuple[Samples, FlightNoise]:
+    """Samples and noise of a flight."""
     if isinstance(system, RigidMultirotor):
         _, samples = prepare_wrench(with_rotors(flight, airframe), system)
     else:
         prepared = prepare_flight(flight, airframe, system)
         return prepared.samples, prepared.noise
-    return samples, measured_noise(samples, system.outputs)
+    return samples, FlightNoise(measured_noise(samples, system.outputs), {})
 
 
 def _estimator(
-    estimator: str, system: System, settings: ExportSettings, noise: Mapping[str, Any] | None
+    estimator: str, system: System, settings: ExportSettings, noise: FlightNoise | None
 ) -> AbstractEstimator:
     builder = observer_builder(estimator, settings.gain)
-    return builder(system, measurement_noise=noise)
+    return builder(system, **({} if noise is None else noise.tuning))
 
 
 def _system_of(estimator: str, settings: ExportSettings, model: LearnedModel | None) -> SystemName:

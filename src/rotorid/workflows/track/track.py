@@ -30,7 +30,7 @@ from rotorid.models.airframe.from_log.make import airframe_to_track
 from rotorid.models.airframe.measured import Weighed
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
-from rotorid.models.multirotor.with_drag import Multirotor, flight_noise
+from rotorid.models.multirotor.with_drag import FlightNoise, flight_noise
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals
@@ -154,19 +154,16 @@ class Track(AbstractDisplay):
 class PreparedFlight:
     """A flight prepared once for all estimators over one System.
 
-    flight: with the commands and the thrust that the System needs. noise: measured standard deviations by output (see
-    `flight_noise`). process_noise: by state, where the noise of the inputs gives more than that of the System. truth: true
-    values of quantities at the rows of the samples, where the flight has them. has_turned_force: whether the log has the
-    specific force in the world frame; it is in the body frame here. faults: rotors that lose thrust, whose loss the commands
-    and the thrust of the flight contain. phases: of the
-    flight, empty where they are not known.
+    flight: with the commands and the thrust that the System needs. noise: see `flight_noise`. truth: true values of quantities
+    at the rows of the samples, where the flight has them. has_turned_force: whether the log has the specific force in the world
+    frame; it is in the body frame here. faults: rotors that lose thrust, whose loss the commands and the thrust of the flight
+    contain. phases: of the flight, empty where they are not known.
     """
 
     flight: Flight
     system: System
     samples: Samples
-    noise: Mapping[str, tuple[float, ...]]
-    process_noise: Mapping[str, float]
+    noise: FlightNoise
     truth: Mapping[str, Float[np.ndarray, " n"]]
     has_turned_force: bool = False
     faults: FlightFaults = dataclasses.field(default_factory=FlightFaults)
@@ -238,8 +235,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     if (mass := truth_at(flight, "true_mass", t)) is not None:
         truth["mass"] = mass[:, 0]
     noise = flight_noise(samples, system)
-    process_noise = system.input_noise(np.asarray(samples.u)) if isinstance(system, Multirotor) else {}
-    return PreparedFlight(flight, system, samples, noise, process_noise, truth, is_turned, faults, phases)
+    return PreparedFlight(flight, system, samples, noise, truth, is_turned, faults, phases)
 
 
 def track(
@@ -319,8 +315,7 @@ def track_prepared(
         system: the name of the prepared System.
         common_std: see `to_track`.
     """
-    noise = {"measurement_noise": prepared.noise, "process_noise": prepared.process_noise}
-    filter_ = ESTIMATORS[estimator].build(prepared.system, **noise)
+    filter_ = ESTIMATORS[estimator].build(prepared.system, **prepared.noise.tuning)
     estimates = jax.tree.map(np.asarray, run(filter_, prepared.samples))
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
