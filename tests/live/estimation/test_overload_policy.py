@@ -70,7 +70,7 @@ def overloaded(
 ) -> tuple[list[Snapshot], int]:
     """What a busy computer makes of a flight, and how many messages waited at most."""
     link, shown, feed = Late(pieces), Shown(), made.feed
-    runner = Runner(made, link, [shown], recorder, now=lambda: link.now)
+    runner = Runner(made, link, [shown], recorder, now=lambda: link.now, clock=lambda: link.now * 1e-9)
     most = 0
 
     def slow(arrival: int, data: bytes, **how: Any) -> list[Snapshot]:
