@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, SettingError, SignalError
@@ -15,8 +16,9 @@ from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airf
 from rotorid.models.joint import Joint, slope, to_coordinate, to_value
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve, with_commanded_thrust
-from rotorid.models.multirotor.with_drag import bare_multirotor, multirotor
-from rotorid.models.system import Parameter, parameter_values
+from rotorid.models.multirotor.with_drag import bare_multirotor, flight_noise, multirotor
+from rotorid.models.system import GRAVITY, Parameter, parameter_values
+from rotorid.signals.samples import Samples
 
 RNG = np.random.default_rng(0)
 G = np.array([0.0, 0.0, -9.81])
@@ -109,6 +111,27 @@ def test_white_noise_of_measured_speeds_is_noise_of_the_thrust():
     quiet = np.pad(speed, ((0, 0), (0, system.inputs.dim - 4)))
     assert system.input_noise(quiet)["thrust"] == system.states["thrust"].noise_vector[0]
     assert multirotor(airframe, "rotor_command").input_noise(rows) == {}
+
+
+@pytest.mark.parametrize("gusts", [0.0, 0.8])
+def test_gusts_are_process_noise_of_the_velocity(gusts):
+    """Gusts of a correlation time T of 0.04 s, m/s^2: three times their noise (2 T)^(1/2) sigma, per square root of s."""
+    system = multirotor(load_airframe("px4-sih-quad"), "thrust")
+    rng = np.random.default_rng(3)
+    t = np.arange(0.0, 60.0, 0.02)
+    kept = np.exp(-0.02 / 0.04)
+    gust = lfilter([np.sqrt(1.0 - kept**2) * gusts], [1.0, -kept], rng.normal(size=len(t)))
+    u = np.tile([system.weight, 0.0, 0.0, 0.0], (len(t), 1))
+    force = np.column_stack([0.0 * t, 0.0 * t, GRAVITY + gust]) + rng.normal(0.0, 0.1, (len(t), 3))
+    attitude = np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1))
+    y = np.column_stack([attitude, rng.normal(0.0, 0.05, (len(t), 3)), force])
+    columns = (t, np.full_like(t, 0.02), u, y, np.ones((len(t), 9), bool))
+    noise = flight_noise(Samples(*(jnp.asarray(column) for column in columns)), system)
+    if gusts:
+        assert noise.process["velocity"] == pytest.approx(3.0 * np.sqrt(2.0 * 0.04) * gusts, rel=0.3)
+        assert noise.tuning["process_noise"] == noise.process
+    else:
+        assert noise.tuning == {"measurement_noise": noise.measurement}
 
 
 def test_thrust_curve_with_dead_zone_and_voltage():
