@@ -49,6 +49,8 @@ def checked(fn: Any = None, *, typechecker: Any = None) -> Any:
         return property(*(f and checked(f) for f in (fn.fget, fn.fset, fn.fdel)))
     if not isinstance(fn, FunctionType) or not fn.__annotations__:
         return fn
+    if any("{" in str(hint) for hint in fn.__annotations__.values()):  # shapes by the values of arguments
+        return _jaxtyped(fn, typechecker=beartype.beartype)
     if "<locals>" in fn.__qualname__ and all(isinstance(hint, str) for hint in fn.__annotations__.values()):
         definition = fn.__code__, fn.__module__, fn.__qualname__, *fn.__annotations__.items()
         if definition not in _inner:
@@ -100,8 +102,12 @@ class _Check:
         for (name, test), value in zip(self._positional_tests, args, strict=False):
             if test is not None and not test(value):
                 self._fail(name, value)
-        for name, value in kwargs.items():
-            self._argument(name if name in self._names else self._more_keywords, value)
+        for name in self._names if kwargs else ():
+            if name in kwargs:
+                self._argument(name, kwargs[name])
+        if self._more_keywords:
+            for name in kwargs.keys() - set(self._names):
+                self._argument(self._more_keywords, kwargs[name])
         for value in args[len(self._positional) :]:
             self._argument(self._more, value)
 

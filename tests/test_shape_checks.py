@@ -95,6 +95,16 @@ def test_classes_of_one_function_are_checked_each_by_its_own_hints() -> None:
         numbers()("1")  # pyright: ignore[reportArgumentType]
 
 
+def test_shapes_by_the_value_of_an_argument_are_checked() -> None:
+    @check
+    def ones(n: int, m: int) -> Float[np.ndarray, " {n}+1"]:
+        return np.ones(m)
+
+    assert len(ones(2, 3)) == 3
+    with pytest.raises(TypeCheckError):
+        ones(2, 2)
+
+
 def test_what_has_no_annotations_is_left_alone() -> None:
     def plain(a, b=1):
         return a
