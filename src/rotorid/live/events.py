@@ -53,6 +53,7 @@ EVENT_TYPES: Final = {
     "restarted_after_gap": EventType("estimate", Severity.WARNING),
     "covariance_reset": EventType("estimate", Severity.WARNING),
     "diverged": EventType("estimate", Severity.ERROR),
+    "unlogged_sag": EventType("estimate", Severity.WARNING),
     "airframe_identified": EventType("estimate", Severity.NOTE),
     "airframe_contradicted": EventType("estimate", Severity.ERROR),
     "airframe_not_identified": EventType("estimate", Severity.NOTE),

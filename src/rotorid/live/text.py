@@ -274,6 +274,17 @@ def _obstacle(v: Values) -> str:
     return "more motion is needed"
 
 
+def _unlogged_sag(v: Values) -> str:
+    missing = "no battery voltage is received"
+    if v["is_voltage_known"]:
+        missing = "the airframe's thrust curve does not depend on the battery voltage"
+    return (
+        f"the thrust per command fell steadily, by {plus_minus(100.0 * v['rise'], 100.0 * v['rise_std'], '%')} in "
+        f"{v['duration']:.0f} s, or the mass rose by as much: {missing}, so that a sag of the battery and a rise of the mass "
+        f"cannot be separated; the band of the {label(v['quantity'])} contains both"
+    )
+
+
 _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "invalid_bytes": lambda _: "bytes that are not MAVLink were received and ignored",
     "unsigned_messages": lambda v: (
@@ -317,6 +328,7 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "restarted_after_gap": lambda v: f"restarted after {v['duration']:.1f} s without measurements",
     "covariance_reset": lambda _: "covariance reset after repeated large innovations",
     "diverged": lambda _: Health.DIVERGED.meaning,
+    "unlogged_sag": _unlogged_sag,
     "airframe_identified": lambda v: (
         f"thrust, motor lag and inertia are identified after {v['duration']:.0f} s in the air; not validated"
     ),

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.live.estimation.thrust_error import ThrustError
+from rotorid.live.estimation.thrust_error import SagMonitor, ThrustError
 from rotorid.live.estimation.thrust_model import ThrustModel
+from rotorid.live.snapshot import Event
+from rotorid.live.text import event_text
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.thrust import ThrustCurve
@@ -63,3 +65,42 @@ def test_the_readings_have_it(airframe: Airframe, pieces: list[simulated_flight.
     assert wide.value == last.value
     expected = math.hypot(last.std, last.value * math.hypot(added, 0.025))
     assert wide.std == pytest.approx(expected, rel=0.03)
+
+
+def monitored(
+    airframe: Airframe, rate: float, voltage: float, *, pick_up: float = 0.0
+) -> tuple[SagMonitor, list]:
+    """A minute of a mass of 1 kg that rises. rate: 1/s. pick_up: kg at 30 s."""
+    model = ThrustModel(airframe)
+    model.voltage = voltage
+    monitor, rng = SagMonitor(airframe, model, "mass"), np.random.default_rng(0)
+    for t in np.arange(5.0, 65.0, 0.1).tolist():
+        mass = math.exp(rate * t) + pick_up * (t > 30.0) + 0.003 * rng.normal()
+        monitor.update(t, mass)
+    return monitor, monitor.take_events()
+
+
+@pytest.mark.parametrize("voltage", [math.nan, 15.0])
+def test_a_mass_that_rises_steadily_may_be_a_sag_of_the_battery(airframe: Airframe, voltage: float) -> None:
+    """Without a voltage, and with one that the thrust curve does not use."""
+    monitor, events = monitored(airframe, 0.001, voltage)
+    assert [code for code, _, _ in events] == ["unlogged_sag"]
+    text = event_text(Event(0.0, "unlogged_sag", values=events[0][2]))
+    assert ("no battery voltage is received" in text) == math.isnan(voltage)
+    rise = math.exp(0.06) - 1.0
+    assert 2.0 * monitor.relative_std(65.0) > rise
+    assert monitor.relative_std(5.0) == 0.0
+    monitor.restart()
+    assert monitor.relative_std(65.0) == 0.0
+
+
+def test_a_voltage_in_the_thrust_and_a_payload_are_no_sag(airframe: Airframe) -> None:
+    for vehicle, rate, pick_up in (
+        (with_curve(airframe), 0.001, 0.0),
+        (airframe, 0.0, 0.0),
+        (airframe, 0.0, 0.2),
+        (airframe, -0.001, 0.0),
+    ):
+        monitor, events = monitored(vehicle, rate, 15.0, pick_up=pick_up)
+        assert not events
+        assert monitor.relative_std(65.0) == 0.0

@@ -7,7 +7,7 @@ sampler.py                measurements to rows of a grid
 command_interpolation.py  rotor commands between two messages, from the collective command
 thrust_model.py           collective thrust of rotor commands
 rotor_faults.py           rotors that lose thrust
-thrust_error.py           its uncertainty by the battery voltage and by motors that warm up
+thrust_error.py           its uncertainty by the battery voltage, by motors that warm up and by a sag of the battery
 battery_monitor.py        resistance of the battery, power and remaining time in hover
 gust_error.py             uncertainty of the mass by gusts
 flight_history.py         the main quantity over one flight, for its course

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from rotorid.errors import AirframeError
+from rotorid.estimators.base import Health
 from rotorid.estimators.registry import ESTIMATORS
 from rotorid.estimators.wrench.observers import momentum_observer
 from rotorid.live.estimation.airframe_identification import AirframeIdentification, SessionEvent
@@ -15,7 +16,7 @@ from rotorid.live.estimation.channel import Channel, ChannelStep
 from rotorid.live.estimation.command_interpolation import CommandInterpolator
 from rotorid.live.estimation.rotor_faults import RotorFaults
 from rotorid.live.estimation.sampler import SampleRow
-from rotorid.live.estimation.thrust_error import ThrustError
+from rotorid.live.estimation.thrust_error import SagMonitor, ThrustError
 from rotorid.live.estimation.thrust_model import ThrustModel
 from rotorid.live.estimation.tracker import StepEstimate, Tracker
 from rotorid.live.estimation.wrench_uncertainty import WrenchUncertainty
@@ -77,6 +78,7 @@ class SessionEstimators:
         self.identification = AirframeIdentification(airframe) if settings.identify else None
         self.position: tuple[float, float, float] | None = None
         self.battery = BatteryMonitor()
+        self._sag = SagMonitor(airframe, self.thrust_model, self.main_quantity)
         self._airborne: bool | None = None
         self._interpolator: CommandInterpolator | None = None
 
@@ -201,8 +203,12 @@ class SessionEstimators:
             return ChannelStep(None, step.change, held, fault)
         if self.phase is Phase.GROUND and before is not Phase.GROUND:
             faults.land()
-        if before in (Phase.GROUND, Phase.CRASH) and self.phase.is_airborne and faults.has_stopped:
-            self._forget_rotor_faults()  # it flies again
+        if before in (Phase.GROUND, Phase.CRASH) and self.phase.is_airborne:
+            self._sag.restart()
+            if faults.has_stopped:
+                self._forget_rotor_faults()  # it flies again
+        if step.estimate is not None and step.estimate.estimate.health == Health.OK:
+            self._sag.update(row.t, float(step.estimate.estimate.value[0]))
         return step._replace(fault=fault)
 
     def _forget_rotor_faults(self) -> None:
@@ -233,8 +239,11 @@ class SessionEstimators:
         """Quantities of an estimate of the tracker, and the latest wrench."""
         readings = self._tracker.tracker.readings(estimate)
         readings |= self.battery.readings()
-        lost = self.rotor_faults.relative_std(estimate.t) * abs(readings[self.main_quantity].value)
-        readings[self.main_quantity] = _widened(readings[self.main_quantity], lost)
+        relative_std = math.hypot(
+            self.rotor_faults.relative_std(estimate.t), self._sag.relative_std(estimate.t)
+        )
+        main = readings[self.main_quantity]
+        readings[self.main_quantity] = _widened(main, relative_std * abs(main.value))
         if self._wrench is not None and self._wrench.latest is not None and not self._wrench.is_stopped:
             wrench, latest = self._wrench.uncertainty.readings(self._wrench.latest), self._wrench.latest
             std = self.rotor_faults.wrench_std(latest.t, self._wrench.attitude(latest.estimate))
@@ -246,11 +255,12 @@ class SessionEstimators:
         return readings
 
     def take_events(self) -> list[SessionEvent]:
-        """Remove and return the events of the identification since the last call."""
-        return [] if self.identification is None else self.identification.take_events()
+        """Remove and return the events of the identification and of the battery since the last call."""
+        events = [] if self.identification is None else self.identification.take_events()
+        return events + self._sag.take_events()
 
     def last_events(self) -> list[SessionEvent]:
-        """The events of the identification at the end of the session."""
+        """The last events of the identification and of the battery, at the end of the session."""
         if self.identification is not None:
             self.identification.end()
         return self.take_events()

@@ -15,6 +15,7 @@ import math
 from typing import Final
 
 import numpy as np
+from jaxtyping import Float
 
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
@@ -27,7 +28,9 @@ LEAST_RISE: Final = 0.02
 SIGMAS: Final = 2.0
 """The same in standard deviations of the rise."""
 
-_BIN: Final = 5.0  # s
+BIN: Final = 5.0
+"""s of a bin."""
+
 _FEWEST: Final = 5  # rows of a bin
 _LEAST_BINS: Final = 5
 _CORRELATION: Final = 2.0  # standard error of the line over that of independent bins
@@ -46,6 +49,10 @@ class UnloggedSag:
     duration: float
     rise: float
     rise_std: float
+
+    def relative_std(self, t: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """Relative standard deviation of the main quantity by the rise. t: s."""
+        return np.asarray(self.rise * np.maximum(t - self.start, 0.0) / (_BAND * self.duration))
 
     def finding(self) -> Finding:
         """The finding on it."""
@@ -67,23 +74,36 @@ def unlogged_sag(track: Track, flight: Flight) -> UnloggedSag | None:
     values = main_values(track)
     if not len(values.t):
         return None
-    edges = np.arange(values.t[0], values.t[-1], _BIN)
+    edges = np.arange(values.t[0], values.t[-1], BIN)
     index = np.searchsorted(edges, values.t, side="right")
     bins = [index == k for k in np.unique(index) if (index == k).sum() >= _FEWEST]
-    if len(bins) < _LEAST_BINS:
-        return None
     t = np.array([values.t[rows].mean() for rows in bins])
     x = np.log(np.maximum([float(np.median(values.value[rows])) for rows in bins], 1e-9))
-    if track.main_quantity == "thrust_scale":
-        x = -x
+    return steady_rise(
+        t, -x if track.main_quantity == "thrust_scale" else x, float(values.t[0]), float(values.t[-1])
+    )
+
+
+def steady_rise(
+    t: Float[np.ndarray, " bins"], x: Float[np.ndarray, " bins"], start: float, end: float
+) -> UnloggedSag | None:
+    """The steady rise of the mass over the thrust by its medians in bins; None without one.
+
+    Args:
+        t: mean time of each bin, s.
+        x: logarithm of the median.
+        start, end: of the flight, s.
+    """
+    if len(t) < _LEAST_BINS:
+        return None
     slope, level = np.polyfit(t, x, 1)
     scatter = math.sqrt(float(np.sum((x - slope * t - level) ** 2)) / (len(t) - 2))
     slope_std = _CORRELATION * scatter / math.sqrt(float(np.sum((t - t.mean()) ** 2)))
-    duration = float(values.t[-1] - values.t[0])
+    duration = end - start
     rise, rise_std = float(slope) * duration, slope_std * duration
     if rise < max(LEAST_RISE, SIGMAS * rise_std, np.max(np.diff(x)) / _LARGEST_STEP):
         return None
-    return UnloggedSag(float(values.t[0]), duration, rise, rise_std)
+    return UnloggedSag(start, duration, rise, rise_std)
 
 
 def with_unlogged_sag(track: Track, flight: Flight) -> Track:
@@ -92,6 +112,7 @@ def with_unlogged_sag(track: Track, flight: Flight) -> Track:
     if sag is None:
         return track
     main = track.quantities[track.main_quantity]
-    relative = sag.rise * np.maximum(track.t - sag.start, 0.0) / (_BAND * sag.duration)
-    widened = dataclasses.replace(main, std=np.hypot(main.std, relative * np.abs(main.value)))
+    widened = dataclasses.replace(
+        main, std=np.hypot(main.std, sag.relative_std(track.t) * np.abs(main.value))
+    )
     return dataclasses.replace(track, quantities={**track.quantities, track.main_quantity: widened})
