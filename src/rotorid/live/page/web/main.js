@@ -67,7 +67,7 @@ function onMessage(message) {
 
 // Requests the messages of another vehicle, which begin with a reset
 function showVehicle(name) {
-  latest = targetAttitude = attitude.current = null;
+  latest = targetAttitude = attitude.current = attitude.drawnTheme = null;
   received = lastSnapshot = lastMessage = 0;
   attitude.resize();
   for (const id of ["angles", "place"]) setText(id, "");

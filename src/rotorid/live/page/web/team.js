@@ -9,7 +9,7 @@ export class Team {
   constructor(section, onSelect) {
     this.section = section;
     this.onSelect = onSelect;
-    this.rows = new Map(); // name -> { row, button, cells }
+    this.rows = new Map(); // name -> { row, button, cells, state }
     this.selected = "";
   }
 
@@ -18,13 +18,13 @@ export class Team {
     this.section.hidden = !vehicles.length;
     if (vehicles.length && !this.selected) this.select(vehicles[0].name);
     for (const vehicle of vehicles) {
-      const { row, cells } = this.rows.get(vehicle.name) ?? this.add(vehicle.name);
+      const { row, cells, state } = this.rows.get(vehicle.name) ?? this.add(vehicle.name);
       const { quantity, value, std, unit, link, health, idle } = vehicle, [received, lost, rate] = link;
       const isOutdated = idle > stale, share = received + lost > 0 ? (100 * lost) / (received + lost) : 0;
       const known = value !== null && std !== null;
       cells[1].textContent = value === null ? "–" : `${label(quantity)} ${plusMinus(value, std ?? Infinity)} ${known ? unitText(unit) : ""}`;
-      cells[2].textContent = isOutdated ? `no message for ${since(idle)}` : label(health);
-      cells[2].className = `tone ${isOutdated ? "bad" : styleOf(health)}`;
+      state.textContent = isOutdated ? `no message for ${since(idle)}` : label(health);
+      state.className = `tone ${isOutdated ? "bad" : styleOf(health)}`;
       cells[3].textContent = rate === null ? "–" : fixed(rate, 0);
       cells[4].textContent = `${fixed(share, 1)} %`;
       row.classList.toggle("stale", isOutdated);
@@ -43,7 +43,9 @@ export class Team {
     button.setAttribute("aria-pressed", String(name === this.selected));
     button.addEventListener("click", () => this.select(name));
     cells[0].append(button);
-    const entry = { row, button, cells };
+    const state = document.createElement("span");
+    cells[2].append(state);
+    const entry = { row, button, cells, state };
     this.rows.set(name, entry);
     const later = [...this.rows.keys()].filter((other) => other.localeCompare(name, "en", { numeric: true }) > 0);
     later.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
