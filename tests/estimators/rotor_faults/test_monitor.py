@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
-from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.airframe import Airframe, Quantity
 from tests.estimators.rotor_faults.rotating_body import (
     ARM,
+    INERTIA,
     LAG,
     MASS,
     STEP,
@@ -77,6 +78,21 @@ def test_it_learns_again_after_a_gap(airframe: Airframe) -> None:
         monitor.push(float(t), float(t) - last, rate, thrust)
         last = float(t)
     assert [fault.rotor for fault in monitor.faults] == [2]
+
+
+def test_a_wrong_inertia_about_each_axis_does_not_hide_a_loss(airframe: Airframe) -> None:
+    """The gyroscopic torque of manoeuvres, by the inertia of the airframe, then has another size than the real one."""
+    inertia = Quantity(tuple(INERTIA * [1.25, 0.75, 0.9]), "kg m^2")
+    wrong = dataclasses.replace(airframe, quantities={**airframe.quantities, "inertia": inertia})
+    recording = rotate(AT + 2.0, 6, weakened(0.15, 1), gusts=0.002, manoeuvres=0.6, noise=0.003)
+    (fault,) = monitored(recording, wrong).faults
+    assert (fault.rotor, fault.detected - AT < 2.0) == (1, True)
+
+
+def test_nothing_is_named_after_a_motor_stopped(airframe: Airframe) -> None:
+    stopped, later = weakened(1.0, 2), weakened(0.3, 1, AT + 5.0)
+    recording = rotate(AT + 8.0, 2, lambda t: stopped(t) * later(t))
+    assert [fault.rotor for fault in monitored(recording, airframe).faults] == [2]
 
 
 def test_what_an_airframe_needs(airframe: Airframe) -> None:

@@ -3,7 +3,8 @@
 The torque balance of the vehicle is filtered without a fault (`filter_bank`); each onset within the last seconds and each rotor
 is a hypothesis. A loss is reported where
 
-    evidence      2 log likelihood ratio of a rotor's loss is large, summed over the axes and about each of them
+    evidence      2 log likelihood ratio of a rotor's loss is large, summed over the axes and about each of them; of a large
+                  loss, which turns the vehicle over, about two, if the third could not show it
     pattern       the share that is lost is the same about roll, pitch and yaw, within its uncertainty. A shift of the centre of
                   mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less
     alternative   no other rotor explains nearly as much
@@ -48,7 +49,7 @@ _AXIS, _AXIS_OF_LARGE = 7.5, 3.0  # evidence about each axis
 _CONSISTENT: Final = (
     4.0  # chi-square of the shares about the axes; 86 % where they differ by their uncertainty alone
 )
-_PATTERN_STD: Final = 0.08  # of the share, between the axes
+_PATTERN_STD, _PATTERN_STD_OF_LARGE = 0.08, 0.15  # of the share, between the axes
 _OTHER: Final = 0.7  # of the evidence, that another rotor may have
 _NO_TORQUE: Final = 0.2  # of the largest torque about an axis, below which a rotor has none
 _LARGE: Final = 0.5  # share from which on a loss is large
@@ -127,7 +128,10 @@ class RotorFaultDetector:
         self._since, self._open, self._confirmed, self.suspected = 0.0, None, (-1, 0), None
 
     def step(self, row: TorqueRow) -> RotorFault | None:
-        """Use a row. Returns a loss when it is detected, and again if it is found later that the motor stopped."""
+        """Use a row. Returns a loss when it is detected, and again if it is found later that the motor stopped. After the share
+        of a motor that stopped is refined, no further loss is looked for: the vehicle falls."""
+        if self._open is None and any(fault.is_stopped for fault in self.faults):
+            return None
         self._rows += 1
         self._since += row.step
         is_onset = self._since > self._learning and self._rows % self._every == 0 and self._open is None
@@ -138,6 +142,7 @@ class RotorFaultDetector:
             row.acceleration,
             self.effectiveness * row.thrust,
             row.rate,
+            row.products,
             is_onset=is_onset,
             loss=None if self._open is None else (*self._open, self.faults[-1].share),
         )
@@ -172,12 +177,15 @@ class RotorFaultDetector:
             evidence = np.where((d > 0.0) & (s > 0.0), d**2 / s, 0.0)
             share = np.where(s > 0.0, d / s, 0.0)
             own = np.where(S > 0.0, D / S, 0.0)
-            variance = np.where(S > 0.0, 1.0 / S, np.inf) + (_PATTERN_STD * share[..., None]) ** 2
+            is_large = share > _LARGE
+            pattern_std = np.where(is_large, _PATTERN_STD_OF_LARGE, _PATTERN_STD) * share
+            variance = np.where(S > 0.0, 1.0 / S, np.inf) + pattern_std[..., None] ** 2
             z = np.where(S > 0.0, D / np.sqrt(S), 0.0)
         is_same = np.sum((own - share[..., None]) ** 2 / variance, axis=2, where=used) < _CONSISTENT
-        is_large = share > _LARGE
         of_axis = np.where(is_large, _AXIS_OF_LARGE, _AXIS)[..., None]
-        is_evident = np.all(~used | ((z > 0.0) & (z**2 > of_axis)), axis=2)
+        shows = used & (z > 0.0) & (z**2 > of_axis)
+        cannot_show = is_large[..., None] & (share[..., None] ** 2 * S < of_axis)
+        is_evident = np.all(~used | shows | cannot_show, axis=2) & (shows.sum(axis=2) >= 2)
         is_evident &= evidence > np.where(is_large, _EVIDENCE_OF_LARGE, _EVIDENCE)
         age = t - self._bank.onsets[:, None]
         needed = np.where(is_large, _SHORT, _LONG)

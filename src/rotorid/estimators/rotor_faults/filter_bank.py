@@ -3,11 +3,13 @@
 For each body axis, with T the thrusts by command, g = G / J the acceleration by each, a and w the angular acceleration and
 velocity,
 
-    g.T = b + beta a + k w + v           x = (b, beta, k),  random walks
+    g.T = b + beta a + k w + c p + v           x = (b, beta, k, c),  random walks
 
 b is the steady offset (centre of mass, wind moment), beta the ratio of inertia over thrust to that of the airframe, k the
-damping. The commands are regressed on the motion, and not the other way round: commands that are logged slowly, or that shake,
-have errors, which would bias beta, and with it the effect of a loss. How fast b wanders is unknown: a few filters with other
+damping, p the product of the other two rates, and c the error of the gyroscopic torque in a, which is computed with the
+inertia of the airframe: unmodelled, it hides losses about yaw. The commands are regressed on the motion, and not the other way
+round: commands that are logged slowly, or that shake, have errors, which would bias beta, and with it the effect of a loss.
+How fast b wanders is unknown: a few filters with other
 drift rates run side by side, and the one that predicts best is used, for each axis. The variance of v is estimated from the
 innovations.
 
@@ -48,6 +50,8 @@ _BETA_DRIFT: Final = 0.01  # per square root of s
 _OFFSET_STD: Final = 0.5  # of the acceleration by the mean thrust of one rotor
 _DAMPING_STD: Final = 1.0  # 1/s
 _DAMPING_DRIFT: Final = 0.02  # 1/s per square root of s
+_GYROSCOPIC_STD: Final = 0.1  # of c
+_STATES: Final = 4
 _FIRST_NOISE: Final = 0.1  # of the acceleration by the mean thrust of one rotor
 _NOISE_TIME: Final = 10.0  # s, over which the variance of v is averaged
 _LIKELIHOOD_TIME: Final = 20.0  # s
@@ -70,11 +74,12 @@ class FilterBank:
         self.g, self.rows, self.rotors = g, rows, g.shape[1]
         self._scale = np.maximum(np.linalg.norm(g, axis=1) * thrust / math.sqrt(self.rotors), 1e-9)
         q, s = len(DRIFTS), self._scale[:, None]
-        self.x = np.zeros((3, q, 3))
+        self.x = np.zeros((3, q, _STATES))
         self.x[:, :, 1] = 1.0
-        self.P = np.zeros((3, q, 3, 3))
+        self.P = np.zeros((3, q, _STATES, _STATES))
         self.P[:, :, 1, 1] = _BETA_STD**2
         self.P[:, :, 2, 2] = _DAMPING_STD**2
+        self.P[:, :, 3, 3] = _GYROSCOPIC_STD**2
         self.R = np.broadcast_to((_FIRST_NOISE * s) ** 2, (3, q)).copy()
         self.likelihood = np.zeros((3, q))
         self.correlation, self.power = np.zeros((3, q)), np.ones((3, q))
@@ -87,8 +92,11 @@ class FilterBank:
         self.x[:, :, 0] = 0.0
         self.P[:, :, 0, :] = self.P[:, :, :, 0] = 0.0
         self.P[:, :, 0, 0] = (_OFFSET_STD * s) ** 2
-        n, r = self.rows, self.rotors
         self.last_e = np.zeros((3, q))
+        self._forget_hypotheses()
+
+    def _forget_hypotheses(self) -> None:
+        n, r, q = self.rows, self.rotors, len(DRIFTS)
         self.correlation_before, self.power_before = np.zeros((n, 3, q)), np.ones((n, 3, q))
         self.R_before = np.broadcast_to(self.R, (n, 3, q)).copy()
         self.last_nu = np.zeros((2, n, r, 3, q))
@@ -97,7 +105,7 @@ class FilterBank:
         self.lagged_S, self.lagged_D = np.zeros((2, n, r, 3, q)), np.zeros((2, n, r, 3, q))
         self.onsets = np.full(n, np.nan)
         self._next, self.kept = 0, -1
-        self.xi = np.zeros((2, n, r, 3, q, 3))
+        self.xi = np.zeros((2, n, r, 3, q, _STATES))
         self.S = np.zeros((2, n, r, 3, q))
         self.D = np.zeros((2, n, r, 3, q))
 
@@ -113,6 +121,7 @@ class FilterBank:
         acceleration: Float[np.ndarray, " 3"],
         thrust: Float[np.ndarray, " rotors"],
         rate: Float[np.ndarray, " 3"],
+        products: Float[np.ndarray, " 3"],
         *,
         is_onset: bool = True,
         loss: tuple[int, int, float] | None = None,
@@ -128,7 +137,7 @@ class FilterBank:
             for sums in (self.xi, self.S, self.D, self.last_nu, self.lagged_S, self.lagged_D):
                 sums[:, k] = 0.0
             self.rows_since[k] = self.E[k] = self.lagged_E[k] = 0.0
-        H = np.stack([np.ones(3), acceleration, rate], axis=1)
+        H = np.stack([np.ones(3), acceleration, rate, products], axis=1)
         P, x = self.P, self.x
         P[:, :, 0, 0] += DRIFTS * self.R * dt
         P[:, :, 1, 1] += _BETA_DRIFT**2 * dt
@@ -202,4 +211,4 @@ class FilterBank:
         xi = self.xi[0, slot, rotor]
         self.x -= share * xi
         self.P += (std * xi)[..., :, None] * (std * xi)[..., None, :]
-        self.onsets[:] = np.nan
+        self._forget_hypotheses()

@@ -2,7 +2,7 @@
 
     J (w_k - w_{k-1}) / W + mean (w x J w) = torque of the rotors        w_k: mean of w over stretch k of W seconds
 
-The difference of two means of w is the torque averaged with a triangle over two stretches. Thrusts and gyroscopic torque are
+The difference of two means of w is the torque averaged with a triangle over two stretches. Thrusts and products of rates are
 averaged alike, as differences of means of their integrals. No signal is differentiated from sample to sample.
 """
 
@@ -17,13 +17,14 @@ from jaxtyping import Float
 
 class TorqueRow(NamedTuple):
     """t: middle of the row, s. acceleration: J^-1 times the torque on the body, rad/s^2, body frame. thrust: of each rotor
-    after the motor lag, N. rate: angular velocity, rad/s, body frame. step: since the row before, s.
-    end: time of the last sample that it needs, s."""
+    after the motor lag, N. rate: angular velocity, rad/s, body frame. products: y z, z x and x y of the angular velocity,
+    (rad/s)^2. step: since the row before, s. end: time of the last sample that it needs, s."""
 
     t: float
     acceleration: Float[np.ndarray, " 3"]
     thrust: Float[np.ndarray, " rotors"]
     rate: Float[np.ndarray, " 3"]
+    products: Float[np.ndarray, " 3"]
     step: float
     end: float
 
@@ -38,7 +39,9 @@ class TorqueRows:
     """
 
     def __init__(self, inertia: Float[np.ndarray, " 3"], lag: float, stretch: float) -> None:
-        self._J, self._lag, self._stretch = inertia, lag, stretch
+        J = inertia
+        self._gyroscopic = np.array([J[2] - J[1], J[0] - J[2], J[1] - J[0]]) / J
+        self._lag, self._stretch = lag, stretch
         self._thrust: np.ndarray | None = None
         self.restart()
 
@@ -73,15 +76,8 @@ class TorqueRows:
         thrust = command + (self._thrust - command) * decay
         mean = command + (self._thrust - command) * (self._lag / dt) * (1.0 - decay)
         self._thrust = thrust
-        J = self._J
-        gyroscopic = np.array(
-            [
-                (J[2] - J[1]) * rate[1] * rate[2],
-                (J[0] - J[2]) * rate[2] * rate[0],
-                (J[1] - J[0]) * rate[0] * rate[1],
-            ]
-        )
-        change = dt * np.concatenate([mean, gyroscopic, rate])
+        products = [rate[1] * rate[2], rate[2] * rate[0], rate[0] * rate[1]]
+        change = dt * np.concatenate([mean, products, rate])
         if self._integral is None:
             self._integral = np.zeros_like(change)
         sample = np.concatenate([self._integral + 0.5 * change, rate, [t - 0.5 * dt]])
@@ -99,12 +95,13 @@ class TorqueRows:
         n = len(command)
         d = stretch_mean - previous
         step = float(d[-1])
-        torque = (J * d[n + 6 : n + 9] + d[n : n + 3]) / step
+        products = d[n : n + 3] / step
         return TorqueRow(
             0.5 * float(stretch_mean[-1] + previous[-1]),
-            torque / J,
+            d[n + 6 : n + 9] / step + self._gyroscopic * products,
             d[:n] / step,
             d[n + 3 : n + 6] / step,
+            products,
             step,
             t,
         )
