@@ -169,8 +169,12 @@ class RotorFaultDetector:
         return self.faults[-1]
 
     def _detect(self, t: float) -> tuple[int, int] | None:
-        S, D = self._bank.statistics()
+        self.suspected = None
         used = self._has_torque.T[None]
+        if self._bank.most_evidence(used) < _EVIDENCE_OF_LARGE:
+            self._keep(np.zeros((*self._bank.onsets.shape, self._bank.rotors)), t)
+            return None
+        S, D = self._bank.statistics()
         S, D = np.where(used, S, 0.0), np.where(used, D, 0.0)
         s, d = S.sum(axis=2), D.sum(axis=2)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -190,7 +194,6 @@ class RotorFaultDetector:
         age = t - self._bank.onsets[:, None]
         needed = np.where(is_large, _SHORT, _LONG)
         shown = is_same & is_evident & (share > LEAST_LOSS)
-        self.suspected = None
         if shown.any():
             k = np.unravel_index(np.argmax(np.where(shown, evidence, 0.0)), evidence.shape)
             self.suspected = int(k[1]), min(float(share[k]), 1.0)

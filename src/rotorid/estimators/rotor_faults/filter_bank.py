@@ -9,9 +9,8 @@ b is the steady offset (centre of mass, wind moment), beta the ratio of inertia 
 damping, p the product of the other two rates, and c the error of the gyroscopic torque in a, which is computed with the
 inertia of the airframe: unmodelled, it hides losses about yaw. The commands are regressed on the motion, and not the other way
 round: commands that are logged slowly, or that shake, have errors, which would bias beta, and with it the effect of a loss.
-How fast b wanders is unknown: a few filters with other
-drift rates run side by side, and the one that predicts best is used, for each axis. The variance of v is estimated from the
-innovations.
+How fast b wanders is unknown: a few filters with other drift rates run side by side, and the one that predicts best is used,
+for each axis. The variance of v is estimated from the innovations.
 
 A rotor i that loses the share delta of its thrust from row s on is commanded to more: delta h, h = g_i T_i, is added to g.T.
 Its effect on the innovations e of the filter, and on the filter's own estimate, is linear in delta and is propagated beside it:
@@ -34,7 +33,7 @@ import math
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 DRIFTS: Final = np.array([1e-4, 3e-3, 1e-1])
 """Variance of the change of b in a second, over the variance of v."""
@@ -200,6 +199,15 @@ class FilterBank:
         r = np.clip(r, 0.0, _MOST_CORRELATED)
         weight = (1.0 - r) / (1.0 + r) / variance
         return weight * S, weight * D
+
+    def most_evidence(self, used: Bool[np.ndarray, "1 rotors 3"]) -> float:
+        """Bound of the evidence D^2 / S, summed over the axes that are used of each rotor, of all onsets and rotors.
+
+        The weights of `statistics` are at most 1, and no share that is common to the axes explains more than one of each axis.
+        """
+        pick = (..., np.arange(3), self.best)
+        S, D = self.S[0][pick], self.D[0][pick]
+        return float(np.sum(D * D / np.maximum(S, 1e-300), axis=2, where=used).max())
 
     def restore_noise(self, slot: int) -> None:
         """Take the noise as it was before an onset: a loss has raised it since."""
