@@ -114,6 +114,11 @@ def airborne_intervals(flight: Flight) -> Intervals:
     return [(start, end) for start, end in intervals if end - start >= SHORTEST]
 
 
+def intervals_in_use(flight: Flight) -> Intervals:
+    """Start and end of the parts of a flight that are estimated, s: all of a simulated one, of others the parts in the air."""
+    return [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
+
+
 def _evidence(flight: Flight) -> _Evidence:
     t = grid(flight.start, flight.end, _STEP)
     force = None

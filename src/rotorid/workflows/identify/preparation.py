@@ -30,7 +30,7 @@ from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.multirotor.thrust import averaged_commands
 from rotorid.models.multirotor.with_drag import SATURATED
 from rotorid.models.registry import MODEL_INPUTS, check_rotor_inputs, usable_inputs, with_rotor_signal
-from rotorid.signals.airborne import airborne_intervals, no_flight_message
+from rotorid.signals.airborne import intervals_in_use, no_flight_message
 from rotorid.signals.command_rate import other_commands
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.ground_effect import height_of_ground_effect, time_off_ground
@@ -232,7 +232,7 @@ def prepare_flights(
 
 def time_in_air(flight: Flight) -> Intervals:
     """The time in the air, start and end in s. Raises ExcitationError where the log has none."""
-    intervals = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
+    intervals = intervals_in_use(flight)
     if not intervals:
         raise ExcitationError(no_flight_message(flight))
     return intervals

@@ -33,12 +33,12 @@ from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_rela
 from rotorid.models.multirotor.with_drag import FlightNoise, flight_noise
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
-from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.airborne import airborne_intervals, intervals_in_use
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
-from rotorid.signals.series import Intervals, fill_rows
+from rotorid.signals.series import fill_rows
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.phases.vehicle import vehicle_phases
 from rotorid.workflows.track.plausibility import plausibility_findings
@@ -199,14 +199,10 @@ def prepare_samples(
         SignalError: an input is missing, or no output is measured.
         ExcitationError: no part in the air with known inputs.
     """
-    spans = _spans(flight, whole=whole)
+    spans = [(flight.start, flight.end)] if whole else airborne_intervals(flight)
     if end is not None:
         spans = [(start, min(last, end)) for start, last in spans if start < end]
     return sample(flight, system.inputs, system.outputs, spans=spans)
-
-
-def _spans(flight: Flight, *, whole: bool) -> Intervals:
-    return [(flight.start, flight.end)] if whole else airborne_intervals(flight)
 
 
 def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> PreparedFlight:
@@ -221,7 +217,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     """
     command_rate = flight["rotor_command"].rate if "rotor_command" in flight else None
     flight, is_turned = with_body_force(with_reconstructed_commands(flight))
-    spans = _spans(flight, whole=flight.format == "simulation")
+    spans = intervals_in_use(flight)
     faults = find_rotor_faults(flight, airframe, spans, command_rate)
     flight = faults.corrected(flight, airframe)
     if "thrust" in system.inputs:

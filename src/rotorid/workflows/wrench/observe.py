@@ -34,7 +34,7 @@ from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.multirotor.rotors import with_commanded_thrusts
 from rotorid.models.registry import WRENCH_SYSTEM, system_for
 from rotorid.results.text import label
-from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.airborne import intervals_in_use
 from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
@@ -156,8 +156,7 @@ def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
             with directions that the motion contradicts.
     """
     system = system_for(flight, airframe, WRENCH_SYSTEM)
-    parts = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
-    conflict = flight_conflict(flight, airframe, parts)
+    conflict = flight_conflict(flight, airframe, intervals_in_use(flight))
     if conflict is not None:
         raise conflict_error(conflict, airframe, flight.source.name)
     return system

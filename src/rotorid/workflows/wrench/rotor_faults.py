@@ -20,7 +20,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor
 from rotorid.models.multirotor.rotors import allocation
 from rotorid.models.system import parameter_values
-from rotorid.signals.airborne import airborne_intervals
+from rotorid.signals.airborne import intervals_in_use
 from rotorid.workflows.track.track import Track
 from rotorid.workflows.wrench.parameter_uncertainty import ParameterErrors
 
@@ -38,8 +38,7 @@ def without_lost_thrust(
         airframe: of its vehicle.
         command_rate: with which the command of each rotor was logged, Hz; None: that of the flight's signal.
     """
-    parts = [(flight.start, flight.end)] if flight.format == "simulation" else airborne_intervals(flight)
-    faults = find_rotor_faults(flight, airframe, parts, command_rate)
+    faults = find_rotor_faults(flight, airframe, intervals_in_use(flight), command_rate)
     return faults.corrected(flight, airframe), faults
 
 
