@@ -141,10 +141,8 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         )
         max_gap = self.tuning.thresholds.max_gap
         is_damaged = jnp.isinf(state.dt)
-        gap, dt = (
-            (state.dt > max_gap) | is_damaged,
-            jnp.where(is_damaged, 0.0, jnp.minimum(state.dt, max_gap)),
-        )
+        gap = (state.dt > max_gap) | is_damaged
+        dt = jnp.where(is_damaged, 0.0, jnp.minimum(state.dt, max_gap))
         is_measured = jnp.any(sample.mask)
         states, psi = self._after_reset(start_stream, state, gap)
         monitor, is_initialised = self._initialised_blocks(state.monitor, sample, gap)

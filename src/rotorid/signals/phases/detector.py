@@ -107,9 +107,7 @@ class PhaseDetector:
     def _forget_gap(self) -> None:
         self._gap: tuple[float, float] | None = None  # last row before it and first row after it, s
         self._not_carried_since = math.nan  # s, after the gap
-        self._most_support = (
-            math.nan
-        )  # of the weight, by noise: on the ground the noise is not that of flight
+        self._most_support = math.nan  # of the weight, by the noise before the gap
         self._flown = 0.0  # s after the gap
 
     @property
