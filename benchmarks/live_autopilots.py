@@ -1,9 +1,10 @@
-"""`python -m benchmarks.live_autopilots px4|ardupilot PROGRAM`: `rotorid live` beside a real autopilot in its own simulation.
+"""`python -m benchmarks.live_autopilots [--wind W] [--gusts G] px4|ardupilot PROGRAM [options of rotorid live]`.
 
-The autopilot is not part of this project: PROGRAM is the binary of its build for software-in-the-loop simulation, `px4` of the
-target px4_sitl_sih (with its folder `etc` beside `bin`) or `arducopter` of the board sitl. It flies twice around a square of
-15 m, in wind, and is killed and started again in between. The simulated body of PX4 gets 25 % heavier in its first flight. The
-autopilot sends to `rotorid live` as to a ground station; this script commands it over a second link, on 127.0.0.1 only.
+`rotorid live` beside a real autopilot in its own simulation. The autopilot is not part of this project: PROGRAM is the binary
+of its build for software-in-the-loop simulation, `px4` of the target px4_sitl_sih (with its folder `etc` beside `bin`) or
+`arducopter` of the board sitl. It flies twice around a square of 15 m, in wind, and is killed and started again in between. The
+simulated body of PX4 gets 25 % heavier in its first flight. The autopilot sends to `rotorid live` as to a ground station; this
+script commands it over a second link, on 127.0.0.1 only.
 
 Printed are what the session printed, and for each flight error and coverage of the tracked mass, which is known exactly.
 """
