@@ -71,3 +71,37 @@ def coloured_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, "n k"]) -> F
     parts = max(len(means) // round(_PART / _BLOCK), 1)
     stds = [white_noise(part) for part in np.array_split(means, parts)]
     return np.quantile(stds, _QUANTILE, axis=0) * np.sqrt(np.median(counts[full]))
+
+
+def moving_share(
+    t: Float[np.ndarray, " n"],
+    residual: Float[np.ndarray, " n"],
+    velocity: Float[np.ndarray, " n"],
+    explained: Float[np.ndarray, " n"],
+) -> float:
+    """Share of the variance of unexplained accelerations that moves the vehicle, from 0 (vibration) to 1 (gusts).
+
+    With e and c the means over 0.2 s of the unexplained and the explained acceleration, and V that of the velocity,
+    V_(k+1) - V_k is 0.2 s times the mean of (e + c)_k and (e + c)_(k+1). The share is the slope of the differences of
+    V_(k+1) - V_k, less those of c, over those of e.
+
+    Args:
+        t: of the rows, s.
+        residual: unexplained acceleration, m/s^2.
+        velocity: in the same direction, m/s.
+        explained: acceleration, m/s^2, but for a constant.
+    Returns:
+        The share; 1 where rows or time are too few.
+    """
+    block = np.floor((t - t[0]) / _BLOCK).astype(int) if len(t) else np.zeros(0, int)
+    counts = np.bincount(block)
+    full = counts > 0
+    if full.sum() < _MIN_BLOCKS:
+        return 1.0
+    e, v, c = (np.bincount(block, x) / np.maximum(counts, 1) for x in (residual, velocity, explained))
+    is_pair = full[1:] & full[:-1]
+    triple = is_pair[1:] & is_pair[:-1]
+    own = np.diff(0.5 * (e[1:] + e[:-1]))[triple]
+    moved = np.diff(np.diff(v) / _BLOCK - 0.5 * (c[1:] + c[:-1]))[triple]
+    variance = float(own @ own)
+    return 1.0 if variance == 0.0 else min(max(float(own @ moved) / variance, 0.0), 1.0)

@@ -113,23 +113,27 @@ def test_white_noise_of_measured_speeds_is_noise_of_the_thrust():
     assert multirotor(airframe, "rotor_command").input_noise(rows) == {}
 
 
-@pytest.mark.parametrize("gusts", [0.0, 0.8])
-def test_gusts_are_process_noise_of_the_velocity(gusts):
+@pytest.mark.parametrize(("size", "moves"), [(0.0, False), (0.8, False), (0.8, True)])
+def test_gusts_are_process_noise_of_the_velocity_and_vibration_is_not(size, moves):
     """Gusts of a correlation time T of 0.04 s, m/s^2: three times their noise (2 T)^(1/2) sigma, per square root of s."""
     system = multirotor(load_airframe("px4-sih-quad"), "thrust")
     rng = np.random.default_rng(3)
     t = np.arange(0.0, 60.0, 0.02)
     kept = np.exp(-0.02 / 0.04)
-    gust = lfilter([np.sqrt(1.0 - kept**2) * gusts], [1.0, -kept], rng.normal(size=len(t)))
+    gust = lfilter([np.sqrt(1.0 - kept**2) * size], [1.0, -kept], rng.normal(size=len(t)))
     u = np.tile([system.weight, 0.0, 0.0, 0.0], (len(t), 1))
     force = np.column_stack([0.0 * t, 0.0 * t, GRAVITY + gust]) + rng.normal(0.0, 0.1, (len(t), 3))
     attitude = np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1))
-    y = np.column_stack([attitude, rng.normal(0.0, 0.05, (len(t), 3)), force])
+    velocity = rng.normal(0.0, 0.05, (len(t), 3)) + moves * 0.02 * np.cumsum(gust)[:, None]
+    y = np.column_stack([attitude, velocity, force])
     columns = (t, np.full_like(t, 0.02), u, y, np.ones((len(t), 9), bool))
     noise = flight_noise(Samples(*(jnp.asarray(column) for column in columns)), system)
-    if gusts:
-        assert noise.process["velocity"] == pytest.approx(3.0 * np.sqrt(2.0 * 0.04) * gusts, rel=0.3)
+    assert (noise.measurement["specific_force"][2] > 0.5) == (size > 0.0)
+    if moves:
+        assert noise.process["velocity"] == pytest.approx(3.0 * np.sqrt(2.0 * 0.04) * size, rel=0.3)
         assert noise.tuning["process_noise"] == noise.process
+    elif size:
+        assert noise.process.get("velocity", 0.0) < 0.1
     else:
         assert noise.tuning == {"measurement_noise": noise.measurement}
 

@@ -27,7 +27,7 @@ MOST_FILES = 88
 ONCE = (
     "rotorid.workflows.identify.preparation.with_commanded_thrusts",
     "rotorid.workflows.identify.preparation.time_in_air",
-    "rotorid.workflows.identify.preparation.airborne_intervals",
+    "rotorid.workflows.identify.preparation.intervals_in_use",
     "rotorid.workflows.identify.preparation.torque_balance_rows",
     "rotorid.identification.rotor_geometry.torque_balance.rotor_thrusts",
     "rotorid.workflows.identify.preparation.with_reconstructed_commands",

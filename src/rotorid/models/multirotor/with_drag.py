@@ -43,6 +43,7 @@ from scipy.signal import lfilter
 
 from rotorid.errors import SettingError
 from rotorid.geometry import rotations
+from rotorid.geometry.rotation_rows import body_z
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.airframe.mass import mass_std
@@ -52,7 +53,7 @@ from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_rela
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.numerics.integrators import Solved
 from rotorid.numerics.lag import lag_end_and_mean
-from rotorid.signals.measurement_noise import coloured_noise, measured_noise
+from rotorid.signals.measurement_noise import coloured_noise, measured_noise, moving_share
 from rotorid.signals.samples import Samples
 from rotorid.signals.series import white_noise
 
@@ -256,26 +257,34 @@ class FlightNoise(NamedTuple):
 def flight_noise(samples: Samples, system: System) -> FlightNoise:
     """Estimate the noise of a flight.
 
-    If the System is a `Multirotor`, the noise of the specific force contains gusts, beyond what the commanded thrust explains;
-    and these are process noise of the velocity, too. That stands for their slower part as well, of more than a second, which
-    an estimate of the noise cannot tell from a payload.
+    If the System is a `Multirotor`, the noise of the specific force contains gusts, beyond what the commanded thrust explains.
+    As far as the velocity changes with them, they are its process noise, too. That stands for their slower part as well, of
+    more than a second, which an estimate of the noise cannot tell from a payload.
     """
     if not isinstance(system, Multirotor):
         return FlightNoise(measured_noise(samples, system.outputs), {})
     t, u, y = np.asarray(samples.t), np.asarray(samples.u), np.asarray(samples.y)
+    mask, outputs = np.asarray(samples.mask), system.outputs
     process = system.input_noise(u)
-    rows = np.asarray(samples.mask)[:, system.outputs.tangent["specific_force"]].all(axis=1)
+    rows = mask[:, outputs.tangent["specific_force"]].all(axis=1)
     if rows.sum() < 2:
-        return FlightNoise(measured_noise(samples, system.outputs), process)
-    t, u, y = t[rows], u[rows], y[rows]
-    force = y[:, system.outputs.stored["specific_force"]]
-    gusts = coloured_noise(t, force - system.commanded_force(t, u, y))
-    assumed = np.array(system.outputs["specific_force"].noise_vector)
+        return FlightNoise(measured_noise(samples, outputs), process)
+    commanded = system.commanded_force(t[rows], u[rows], y[rows])
+    residual = y[rows][:, outputs.stored["specific_force"]] - commanded
+    gusts = coloured_noise(t[rows], residual)
+    assumed = np.array(outputs["specific_force"].noise_vector)
     excess = math.sqrt(max(float(np.max(gusts**2 - assumed**2)), 0.0))
-    velocity = _SLOW_GUSTS * excess * math.sqrt(float(np.median(np.diff(t))))
+    velocity = _SLOW_GUSTS * excess * math.sqrt(float(np.median(np.diff(t[rows]))))
+    if velocity > system.states["velocity"].noise_vector[0]:
+        is_complete = np.logical_and(rows, mask.all(axis=1))
+        up = body_z(y[:, outputs.stored["attitude"]][is_complete])[:, 2]
+        kept = is_complete[rows]
+        climb_rate = y[is_complete][:, outputs.stored["velocity"]][:, 2]
+        moving = moving_share(t[is_complete], up * residual[kept, 2], climb_rate, up * commanded[kept, 2])
+        velocity *= math.sqrt(moving)
     if velocity > system.states["velocity"].noise_vector[0]:
         process["velocity"] = velocity
-    return FlightNoise(measured_noise(samples, system.outputs, {"specific_force": gusts}), process)
+    return FlightNoise(measured_noise(samples, outputs, {"specific_force": gusts}), process)
 
 
 def multirotor(
