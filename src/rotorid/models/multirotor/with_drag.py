@@ -259,7 +259,7 @@ def flight_noise(samples: Samples, system: System) -> FlightNoise:
 
     If the System is a `Multirotor`, the noise of the specific force contains gusts, beyond what the commanded thrust explains.
     As far as the velocity changes with them, they are its process noise, too. That stands for their slower part as well, of
-    more than a second, which an estimate of the noise cannot tell from a payload.
+    more than a second, which an estimate of the noise cannot distinguish from a payload.
     """
     if not isinstance(system, Multirotor):
         return FlightNoise(measured_noise(samples, system.outputs), {})
