@@ -60,11 +60,11 @@ def test_a_dropped_load_is_detected_within_half_a_second(make):
 
 
 @MAKERS
-def test_invalid_numbers_restore_the_prior(make):
+def test_an_input_that_is_no_number_is_reported_and_forgotten(make):
     filter_, samples, mass = hovering(make)
     broken = eqx.tree_at(lambda s: s.u, samples, samples.u.at[400].set(jnp.nan))
     found = run(filter_, broken)
-    assert int(found.health[400]) == Health.DIVERGED
+    assert int(found.health[400]) in (Health.OUT_OF_RANGE, Health.DIVERGED)
     assert bool(jnp.all(jnp.isfinite(found.value)))
     assert abs(float(found.value[-1, 0]) / mass[-1] - 1.0) < 0.05
 

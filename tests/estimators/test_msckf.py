@@ -90,7 +90,7 @@ LAWS = [
     test_health.test_an_outlier_is_rejected_and_reported,
     test_health.test_a_gap_resets_the_states_and_keeps_the_mass,
     test_health.test_a_dropped_load_is_detected_within_half_a_second,
-    test_health.test_invalid_numbers_restore_the_prior,
+    test_health.test_an_input_that_is_no_number_is_reported_and_forgotten,
     test_health.test_missing_measurements_are_not_read,
     test_health.test_data_without_information_are_reported,
 ]
