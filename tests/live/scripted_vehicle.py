@@ -10,9 +10,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import random
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -64,7 +65,7 @@ class ScriptedVehicle(Link):
         outages: start and end of interruptions of the link, s.
         origin: time from which the EKF of the autopilot has an origin, s: before, it sends no velocity.
         limits: changes of the rate that the autopilot can send, as (s, Hz).
-        loss: share of the requests that are lost.
+        lost: by message or parameter, the numbers of its requests that are lost, from 1.
         system: MAVLink system id.
         parameters: besides those of the outputs.
 
@@ -84,18 +85,19 @@ class ScriptedVehicle(Link):
         outages: Sequence[tuple[float, float]] = (),
         origin: float = 0.0,
         limits: Sequence[tuple[float, float]] = (),
-        loss: float = 0.0,
+        lost: Mapping[str, Sequence[int]] = MappingProxyType({}),
         system: int = 1,
         parameters: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__("scripted")
         self.parameters, self._system = dict(parameters or {}), system
         self.autopilot, self.flights, self.until, self.origin = autopilot, flights, until, origin
-        self.outages, self._limits, self._loss = outages, limits, loss
+        self.outages, self._limits, self._lost = outages, limits, lost
         self.now = 0.0
         self.requests: list[tuple[float, str]] = []
         self.writes: list[tuple[float, float]] = []
-        self._rng, self._noise = random.Random(system), np.random.default_rng(system)
+        self._requested: Counter[str] = Counter()
+        self._noise = np.random.default_rng(system)
         self._sender, self._parser = Sender(system), common.MAVLink(None)
         self._boot = -20.0
         self._state: tuple[float, dict[str, Any]] = (math.nan, {})
@@ -144,16 +146,22 @@ class ScriptedVehicle(Link):
                     self.now + 0.02,
                     self._sender("AUTOPILOT_VERSION", *[0] * 5, *[[0] * 8] * 3, 0, 0, 0xABC, [0] * 18),
                 )
-            elif kind == "COMMAND_LONG" and self._rng.random() >= self._loss:
+            elif kind == "COMMAND_LONG":
                 name = ardupilotmega.mavlink_map[int(message.param1)].msgname
-                self.requests.append((self.now, name))
-                self._set_rate(name, 1e6 / message.param2)
+                if not self._is_lost(name):
+                    self.requests.append((self.now, name))
+                    self._set_rate(name, 1e6 / message.param2)
             elif kind == "PARAM_SET" and message.param_id in self.parameters:
                 self.writes.append((self.now, message.param_value))
                 self.parameters[message.param_id] = message.param_value
                 self._answer(message.param_id)
-            elif kind == "PARAM_REQUEST_READ" and self._rng.random() >= self._loss:
+            elif kind == "PARAM_REQUEST_READ" and not self._is_lost(message.param_id):
                 self._answer(message.param_id)
+
+    def _is_lost(self, name: str) -> bool:
+        """Whether a further request of a message or parameter is lost."""
+        self._requested[name] += 1
+        return self._requested[name] in self._lost.get(name, ())
 
     def close(self) -> None:
         self._queue.clear()

@@ -101,10 +101,13 @@ def texts(events: list[Event]) -> str:
 
 @pytest.fixture(scope="module")
 def px4(airframe: Airframe, tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """A restart on the ground, one in the air, half of the requests lost, less bandwidth, a second vehicle."""
+    """A restart on the ground, one in the air, lost requests, less bandwidth, a second vehicle."""
     flights = Flight(3.0, 10.0), Flight(17.0, 30.0)
+    fast = ("ATTITUDE_QUATERNION", "LOCAL_POSITION_NED", "HIGHRES_IMU")
+    rotors = ("ACTUATOR_OUTPUT_STATUS", "SERVO_OUTPUT_RAW")
+    lost = dict.fromkeys(rotors, (1, 2)) | dict.fromkeys(fast, (2,)) | {"PWM_MAIN_MIN1": (1,)}
     vehicle = ScriptedVehicle(
-        PX4, flights, 30.3, restarts=[(10.5, 1.5), (20.5, 1.0)], limits=[(25.0, 20.0)], loss=0.5
+        PX4, flights, 30.3, restarts=[(10.5, 1.5), (20.5, 1.0)], limits=[(25.0, 20.0)], lost=lost
     )
     for t in (7.2, 8.2):
         vehicle.push(t, heartbeat(Sender(9)))
