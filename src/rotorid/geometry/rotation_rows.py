@@ -125,13 +125,6 @@ def body_z(q: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3"]:
     return np.stack([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)], axis=-1)
 
 
-def rotation_matrix(q: Float64[np.ndarray, " 4"]) -> Float64[np.ndarray, "3 3"]:
-    """R(q) of one quaternion."""
-    w, x, y, z = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+def rotation_matrix(q: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3 3"]:
+    """R(q), whose columns are the body axes in the world frame."""
+    return np.stack([body_x(q), body_y(q), body_z(q)], axis=-1)
