@@ -273,17 +273,17 @@ def flight_noise(samples: Samples, system: System) -> FlightNoise:
     residual = y[rows][:, outputs.stored["specific_force"]] - commanded
     gusts = coloured_noise(t[rows], residual)
     assumed = np.array(outputs["specific_force"].noise_vector)
-    excess = math.sqrt(max(float(np.max(gusts**2 - assumed**2)), 0.0))
-    velocity = _SLOW_GUSTS * excess * math.sqrt(float(np.median(np.diff(t[rows]))))
-    if velocity > system.states["velocity"].noise_vector[0]:
-        is_complete = np.logical_and(rows, mask.all(axis=1))
+    excess = float(np.max(gusts**2 - assumed**2))
+    if excess > 0.0:
+        is_complete = np.all(mask, axis=1)
         up = body_z(y[:, outputs.stored["attitude"]][is_complete])[:, 2]
-        kept = is_complete[rows]
         climb_rate = y[is_complete][:, outputs.stored["velocity"]][:, 2]
-        moving = moving_share(t[is_complete], up * residual[kept, 2], climb_rate, up * commanded[kept, 2])
-        velocity *= math.sqrt(moving)
-    if velocity > system.states["velocity"].noise_vector[0]:
-        process["velocity"] = velocity
+        unexplained, explained = (up * force[is_complete[rows], 2] for force in (residual, commanded))
+        moving = moving_share(t[is_complete], unexplained, climb_rate, explained)
+        step = float(np.median(np.diff(t[rows])))
+        velocity = _SLOW_GUSTS * math.sqrt(excess) * math.sqrt(step) * math.sqrt(moving)
+        if velocity > system.states["velocity"].noise_vector[0]:
+            process["velocity"] = velocity
     return FlightNoise(measured_noise(samples, outputs, {"specific_force": gusts}), process)
 
 

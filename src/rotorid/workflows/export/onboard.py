@@ -23,7 +23,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.rigid import RigidMultirotor
-from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor
+from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor, flight_noise
 from rotorid.models.registry import (
     ROTOR_INPUTS,
     SYSTEMS,
@@ -37,7 +37,6 @@ from rotorid.models.residual import residual_parameters
 from rotorid.models.system import GRAVITY, System, parameter_values
 from rotorid.numerics.bisection import bisect
 from rotorid.results.files import write_folder
-from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.samples import Samples
 from rotorid.workflows.track.track import prepare_flight
 from rotorid.workflows.wrench.observe import prepare_wrench, with_residual_model, with_rotors
@@ -273,10 +272,9 @@ def _samples_and_noise(
     """Samples and noise of a flight."""
     if isinstance(system, RigidMultirotor):
         _, samples = prepare_wrench(with_rotors(flight, airframe), system)
-    else:
-        prepared = prepare_flight(flight, airframe, system)
-        return prepared.samples, prepared.noise
-    return samples, FlightNoise(measured_noise(samples, system.outputs), {})
+        return samples, flight_noise(samples, system)
+    prepared = prepare_flight(flight, airframe, system)
+    return prepared.samples, prepared.noise
 
 
 def _estimator(
