@@ -102,7 +102,8 @@ def test_all_parameters_of_an_airframe_arrive_on_a_lossy_link() -> None:
 
 def test_losses_a_restart_and_parameters_that_nobody_asked_for() -> None:
     """On a virtual clock: the vehicle restarts while its parameters are read, and a ground station reads all of them."""
-    vehicle = ScriptedVehicle(12, [], 60.0, restarts=[(1.5, 8.0)], loss=0.4, parameters=PX4)
+    lost = {name: range(1, 1 + k % 3) for k, name in enumerate(PX4)}
+    vehicle = ScriptedVehicle(12, [], 60.0, restarts=[(1.5, 8.0)], lost=lost, parameters=PX4)
     for k in range(2000):
         vehicle.push(10.0 + 0.005 * k, vehicle.parameter(f"OTHER_{k % 700}", 1.0 + k // 700))
     said = download_parameters(vehicle, wait=40.0, clock=lambda: vehicle.now)
