@@ -14,6 +14,7 @@ import sys
 from typing import Final
 
 import numpy as np
+from scipy.stats import beta
 
 from rotorid.control.setpoints import Chirp, Move, Multisine, Setpoints
 from rotorid.identification.recursive.estimates import Estimate
@@ -30,6 +31,7 @@ from rotorid.simulation.wind import draw_wind, dryden_gusts
 _FRAMES: Final = ((0.16, 0.16), (0.11, 0.13), (0.25, 0.2))  # m, arms along x and y
 _STREAM: Final = 77
 _DURATIONS: Final = {"manual": 20.0, "planned": 10.0}  # s
+_BAND: Final = 1.96  # standard deviations
 _QUANTITIES: Final = ("thrust_scale", "motor_time_constant", "inertia_x", "inertia_y", "drag")
 
 
@@ -161,12 +163,22 @@ def main() -> None:
             for name, pairs in errors.items():
                 relative, z = np.array(pairs).T
                 median, high = np.quantile(relative, (0.5, 0.9))
+                inside = int(np.sum(np.abs(z) < _BAND))
+                low, top = coverage_interval(inside, len(z))
                 print(
                     f"  {name:20s} error: median {100 * median:4.1f} %, 90 % below {100 * high:4.1f} %, "
-                    f"largest {100 * relative.max():4.1f} %; z rms {np.sqrt(np.mean(z**2)):.2f}; "
-                    f"in the 95 % band: {100 * np.mean(np.abs(z) < 1.96):.0f} %",
+                    f"largest {100 * relative.max():4.1f} %; z rms {np.sqrt(np.mean(z**2)):.2f}, "
+                    f"largest {np.abs(z).max():.1f}; "
+                    f"in the 95 % band: {100 * inside / len(z):.0f} % ({100 * low:.0f} to {100 * top:.0f} %)",
                     flush=True,
                 )
+
+
+def coverage_interval(inside: int, count: int) -> tuple[float, float]:
+    """95 % interval of a coverage by Clopper and Pearson. inside: of the bands that have the truth. count: of all bands."""
+    low = beta.ppf(0.025, inside, count - inside + 1) if inside else 0.0
+    high = beta.ppf(0.975, inside + 1, count - inside) if inside < count else 1.0
+    return float(low), float(high)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ import pytest
 from rotorid.errors import AirframeError
 from rotorid.identification.recursive.estimates import make_estimates
 from rotorid.identification.recursive.estimator import AirframeIdentifier, identify_recursively
+from rotorid.identification.recursive.excitation import MassMonitor, UnmodelledLift
 from rotorid.identification.recursive.identified_airframe import identified_airframe
-from rotorid.identification.recursive.posterior import LagPosterior
-from rotorid.identification.recursive.translation import DragBank
+from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
+from rotorid.identification.recursive.posterior import LAGS, LagPosterior
+from rotorid.identification.recursive.translation import DragBank, ThrustBank
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Quantity, airframe_toml, parse_airframe
 from tests.identification.recursive.small_flight import CURVE, MASS, TRUTH, exchanged, flight, prior
@@ -67,7 +69,7 @@ def test_an_unknown_mass_is_in_every_band(log, result):
     known = result.estimates()
     for name in ("thrust_scale", "drag", "inertia_x", "inertia_y"):
         assert unknown[name].std > 0.15 * known[name].value
-        assert known[name].std < 0.08 * known[name].value
+        assert known[name].std < 0.1 * known[name].value
 
 
 def test_without_motion_it_returns_the_priors():
@@ -99,17 +101,67 @@ def test_slow_commands_identify_no_lag():
         assert abs(estimates[name].value - TRUTH[name]) < 2.5 * estimates[name].std
 
 
-def test_errors_of_the_velocity_do_not_attenuate_the_drag():
-    rng, bank, d, dt = np.random.default_rng(0), DragBank(), 0.5, 0.02
-    error = np.zeros(2)
-    for k in range(1000):
-        true = 0.11 * np.array([math.sin(1.7 * k * dt), math.cos(2.3 * k * dt)])
-        error = error * 0.99 + 0.035 * math.sqrt(1.0 - 0.99**2) * rng.standard_normal(2)
-        force = -d * true + 0.06 * rng.standard_normal(2)
-        bank.step(tuple(force), np.array([*(true + error), 0.0]), np.eye(3), dt)
+@pytest.mark.parametrize("fast", [0.0, 0.1])
+def test_errors_of_the_velocity_do_not_attenuate_the_drag(fast):
+    rng, bank, d, dt = np.random.default_rng(0), DragBank(), 0.5, 0.01
+    error, size = np.zeros(2), 0.11 if fast == 0.0 else 0.5
+    for k in range(2000):
+        true = size * np.array([math.sin(1.7 * k * dt), math.cos(2.3 * k * dt)])
+        error = error * 0.995 + 0.035 * math.sqrt(1.0 - 0.995**2) * rng.standard_normal(2)
+        force = -d * true + 0.09 * rng.standard_normal(2)
+        measured = true + error + fast * rng.standard_normal(2)
+        bank.add(k * dt, tuple(force), np.array([*measured, 0.0]), np.eye(3))
     value, std = bank.posterior()
     assert value == pytest.approx(d, rel=0.06)
     assert abs(value - d) < 2.5 * std
+
+
+def test_a_move_after_a_long_hover_does_not_interrupt_it():
+    rng, bank, monitor = np.random.default_rng(1), ThrustBank(len(LAGS)), MassMonitor()
+    ones = np.ones(len(LAGS))
+    for k in range(600):
+        t = 0.01 * k
+        move = max(t - 4.0, 0.0)
+        thrust = 9.8 + 2.0 * math.sin(3.0 * move)  # of 20 % more slope than by the file
+        climb = 1.2 * math.sin(2.0 * move)
+        force = thrust + 0.2 * (thrust - 9.8) - 0.4 * climb + 0.1 * rng.standard_normal()
+        row = thrust * ones, (thrust - 9.8 + 0.003 * rng.standard_normal()) * ones, climb
+        expected, std = bank.predict(*row, 0.15, is_refreshed=k % 10 == 0)
+        assert monitor.update((force - expected) / 9.81, std / 9.81, 0.01)
+        bank.step(force, *row, 0.01)
+
+
+def test_a_wrong_first_thrust_is_replaced(log, result):
+    force = log["specific_force"]
+    values = force.values.copy()
+    values[force.times < START + 2.5, 2] *= 0.8  # the ground bears a part of the weight
+    estimates = identified(log.with_signals(dataclasses.replace(force, values=values)), end=9.5).estimates()
+    whole = result.estimates()["thrust_scale"]
+    assert estimates["thrust_scale"].value == pytest.approx(whole.value, rel=0.02)
+    for name in ("inertia_x", "inertia_y", "motor_time_constant"):
+        assert abs(estimates[name].value - TRUTH[name]) < 2.5 * estimates[name].std
+
+
+def test_the_shape_of_the_thrust_curve_lags_like_the_thrust():
+    lags = np.array([0.05])
+    thrusts = LaggedThrusts(lags, 1, lambda thrust: thrust**2)
+    for k in range(100):
+        thrusts.add(0.004 * k, np.array([1.0 if k < 25 else 3.0]))
+    before, after = thrusts.impulse(0.3, np.array([0.2, 0.0]))
+    since = 0.2 - 0.05 * (1.0 - math.exp(-0.2 / 0.05))
+    np.testing.assert_allclose((after - before)[0, :, 0], [0.2 + 2.0 * since, 0.2 + 8.0 * since], rtol=0.01)
+
+
+def test_the_slope_of_the_thrust_curve_is_uncertain_in_wind_and_in_hover():
+    errors = {}
+    for name, change, wind in (("moves", 1.0, 0.0), ("hover", 0.1, 0.0), ("wind", 1.0, 0.2)):
+        error = errors[name] = UnmodelledLift()
+        for k in range(200):
+            error.add(change * math.sin(0.3 * k), wind * math.sin(0.2 * k))
+    assert errors["moves"].slope_std < 0.06
+    assert errors["hover"].slope_std > 0.2
+    assert errors["wind"].slope_std > 1.5 * errors["moves"].slope_std
+    assert math.isinf(UnmodelledLift().slope_std)
 
 
 def test_a_lag_beyond_the_grid_widens_the_inertia(result):
@@ -121,6 +173,8 @@ def test_a_lag_beyond_the_grid_widens_the_inertia(result):
         "gains": {0: (1.0, 0.02), 1: (1.0, 0.02)},
         "drag": (0.3, 0.1),
         "load": 1.0,
+        "lift_std": 0.0,
+        "slope_std": 0.0,
         "sampling": result.sampling,
     }
     short = LagPosterior((math.log(0.006), 0.05), (0.006, 0.001), ())

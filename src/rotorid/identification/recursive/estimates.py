@@ -29,12 +29,12 @@ _SCALE_STD: Final = 0.5
 _DRAG_STD: Final = 0.7  # 1/s, over the mass
 _MODEL_STD: Final = {
     "thrust": 0.008,
-    "inertia": 0.035,
-    "lag": 0.06,
+    "inertia": 0.03,
+    "lag": 0.045,
     "drag": 0.02,
 }  # relative, of what the models leave out
 _LOAD_STD: Final = 0.08  # of the thrust in hover, relative, over the mean load less 1: the form of the curve
-_GUST_FACTOR: Final = 1.7  # of the std of the drag: gusts are not a first-order noise
+_GUST_FACTOR: Final = 1.5  # of the std of the drag: gusts are not a first-order noise
 _BEYOND_GRID: Final = 0.5, 0.3  # of lag and inertia, relative, where the lag is not on the grid
 _LAG_TO_INERTIA: Final = 0.45  # relative change of an inertia over that of the lag which causes it
 
@@ -80,6 +80,8 @@ def make_estimates(
     gains: Mapping[int, tuple[float, float]],
     drag: tuple[float, float],
     load: float,
+    lift_std: float,
+    slope_std: float,
     sampling: CommandSampling,
 ) -> dict[str, Estimate]:
     """All quantities.
@@ -94,13 +96,15 @@ def make_estimates(
         gains: theta of the axes that have one.
         drag: d / m and its standard deviation, 1/s.
         load: mean specific force along body z over gravity.
+        lift_std: relative, of the thrust in hover, by what its model leaves out.
+        slope_std: relative, of the slope of the thrust curve, which the gains do not have.
         sampling: of the commands.
     """
     mass = airframe.mass.number
     mass_std = (airframe.mass.std or (0.0,))[0] / mass
     result: dict[str, Estimate] = {}
     measured, std = 1.0, math.inf
-    load_std = _LOAD_STD * abs(load - 1.0)
+    load_std = math.hypot(_LOAD_STD * (load - 1.0), lift_std)
     if hover is not None:
         measured = hover.scale
         std = math.hypot(hover.scale_std / hover.scale, mass_std, _MODEL_STD["thrust"], load_std)
@@ -122,7 +126,7 @@ def make_estimates(
             measured = before * scale[0] / theta
             parts = theta_std / theta, scale[1], mass_std, airframe.arm_relative_std
             model = _MODEL_STD["inertia"], _LAG_TO_INERTIA * min(lag_std, 0.1), load_std
-            std = math.hypot(*parts, sampling.gain_std, *model, _BEYOND_GRID[1] * is_beyond)
+            std = math.hypot(*parts, sampling.gain_std, slope_std, *model, _BEYOND_GRID[1] * is_beyond)
         spread = (stds if len(stds) == 3 else stds * 3)[axis] / before
         result[f"inertia_{name}"] = _combined(before, max(spread, 0.02), measured, std, "kg m^2")
     value = max(drag[0], 1e-3)

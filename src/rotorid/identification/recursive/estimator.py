@@ -18,7 +18,7 @@ from jaxtyping import Float64
 from rotorid.errors import AirframeError
 from rotorid.geometry.rotation_rows import rotation_matrix
 from rotorid.identification.recursive.estimates import Estimate, lag_prior_of, make_estimates
-from rotorid.identification.recursive.excitation import Activity, CommandSampling, MassMonitor
+from rotorid.identification.recursive.excitation import Activity, CommandSampling, MassMonitor, UnmodelledLift
 from rotorid.identification.recursive.filter_bank import ordered_sum
 from rotorid.identification.recursive.hover_shape import HoverShape
 from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
@@ -39,8 +39,8 @@ SIGNALS: Final = ("rotor_command", "body_rate", "specific_force", "velocity", "a
 """Signals that are used; the first three are needed."""
 
 _WINDOW: Final = 0.0105  # s, of the means of rates and specific forces
-_DRAG_STEP: Final = 0.018  # s
 _WIND_STEP: Final = 0.25  # s
+_PREDICTION_STEP: Final = 0.1  # s
 _MAX_GAP: Final = 0.12  # s between two rates
 _DELAY: Final = (0.006, 0.008)  # s, mean and std of the prior
 _WIDE: Final = 3.0  # std of the logarithm of a lag, which is combined with its prior afterwards
@@ -49,6 +49,8 @@ _GAIN: Final = (1.0, 1.0)  # theta, mean and std of the prior
 _LEAD: Final = 1.0  # s of commands before a flight
 _SHAPE_STD: Final = 0.12  # of the slope of a thrust curve without std, relative
 _LEAST_SHAPE_STD: Final = 0.03
+_SHAPE_MODEL_STD: Final = 0.015  # of e, in the response of the body rates
+_CURVE_STD: Final = 0.1  # of e, of the form of a curve beyond its coefficients
 
 
 class AirframeIdentifier:
@@ -92,11 +94,12 @@ class AirframeIdentifier:
         self._activities = Activity(), Activity()
         self.sampling, self.mass_monitor = CommandSampling(), MassMonitor()
         self.rotor_torques = RotorTorques(airframe, G[3:], np.array(inertia.value))
+        self._lift = UnmodelledLift()
         self._thrust, self._drag = ThrustBank(len(LAGS)), DragBank()
         self._rates, self._forces = WindowMeans(_WINDOW), WindowMeans(_WINDOW)
         self._last_rate: tuple[float, Float64[np.ndarray, "delays lags 2 rotors"]] | None = None
         self._last_force: float | None = None
-        self._last_drag = -math.inf
+        self._next_prediction = -math.inf
         self._velocity, self._attitude = RecentValues(3), RecentValues(4)
         self._voltage = math.nan
         self._is_flying = False
@@ -104,7 +107,7 @@ class AirframeIdentifier:
         self._load = 1.0
         self.duration = 0.0
 
-    def _psi(self, thrusts: Float64[np.ndarray, "lags rotors"]) -> Float64[np.ndarray, "lags rotors"]:
+    def _psi(self, thrusts: Float64[np.ndarray, "*n rotors"]) -> Float64[np.ndarray, "*n rotors"]:
         return self._shape.of_thrust(thrusts / self._scales) * self._scales
 
     def set_flying(self, is_flying: bool) -> None:
@@ -194,31 +197,43 @@ class AirframeIdentifier:
         R = None if attitude is None or velocity is None else rotation_matrix(attitude)
         climb = 0.0 if R is None or velocity is None else float(ordered_sum(R[:, 2] * velocity))
         scale, shape = weighted(T, axis).T
-        force_z = force[2] + self._wind_force(R)
-        residual = self._thrust.residual(force_z, scale, shape, climb)
-        if self.mass_monitor.update(residual / GRAVITY, dt):
-            self._thrust.step(force_z, scale, shape, climb, dt)
-            self._load += (force_z / GRAVITY - self._load) / max(self._thrust.filters.count, 1)
-        if R is not None and velocity is not None and t - self._last_drag >= _DRAG_STEP:
+        wind = self._wind_force(R)
+        force_z = force[2] - wind
+        monitor, is_due = self.mass_monitor, t >= self._next_prediction
+        self._next_prediction = t + _PREDICTION_STEP if is_due else self._next_prediction
+        expected, std = self._thrust.predict(scale, shape, climb, self._shape_std, is_refreshed=is_due)
+        if not monitor.update((force_z - expected) / GRAVITY, std / GRAVITY, dt):
+            if monitor.is_wrong:
+                self._thrust, self._lift, self._load = ThrustBank(len(LAGS)), UnmodelledLift(), 1.0
+                monitor.restart()
+            return
+        self._thrust.step(force_z, scale, shape, climb, dt)
+        self._lift.add(float(shape[self._nominal]), wind)
+        self._load += (force_z / GRAVITY - self._load) / max(self._thrust.filters.count, 1)
+        if R is not None and velocity is not None:
             side = weighted(self._force_rows[:2], T[self._nominal, 0]) / self._mass
-            step = min(t - self._last_drag, 1.0)
-            self._drag.step((force[0] - side[0], force[1] - side[1]), velocity, R, step)
-            self._last_drag = t
+            self._drag.add(t, (force[0] - side[0], force[1] - side[1]), velocity, R)
 
     def _wind_force(self, R: Float64[np.ndarray, "3 3"] | None) -> float:
-        """Specific force of the wind's drag along body z, the other way, by the drag so far, m/s^2."""
+        """Specific force of the wind's drag along body z, by the drag so far, m/s^2."""
         if R is None:
             return 0.0
         if self.duration >= self._next_wind:
             self._next_wind = self.duration + _WIND_STEP
             self._wind = self._drag.wind()
-        return -float(R[0, 2] * self._wind[0] + R[1, 2] * self._wind[1])
+        return float(R[0, 2] * self._wind[0] + R[1, 2] * self._wind[1])
 
     def estimates(self) -> dict[str, Estimate]:
         """All quantities so far; see `estimates.QUANTITIES`."""
         known = [axis for axis, bank in enumerate(self._axes) if bank.filters.count >= _LEAST_ROWS]
         s, se, covariance = self._thrust_numbers()
-        shape = se / s, math.sqrt(np.array([-se / s, 1.0]) @ covariance @ np.array([-se / s, 1.0])) / s
+        by_shape = np.array([-se / s, 1.0]) / s
+        shape_std = math.sqrt(by_shape @ covariance @ by_shape)
+        std = math.hypot(shape_std, self._lift.slope_std)
+        e = min(1.0, self._shape_std / std) ** 2 * se / s
+        # Body rates hardly show e, and what they seem to show is an error of the model: they reduce little of its std.
+        shape = e, math.hypot(min(shape_std, self._shape_std), _SHAPE_MODEL_STD)
+        others = min(std, math.hypot(self._shape_std, _CURVE_STD)) ** 2 - shape[1] ** 2
         posteriors = [self._axes[axis].posterior(_GAIN, shape) for axis in known]
         lag = lag_posterior(posteriors, (self._lag_prior[0], _WIDE), _DELAY)
         has_thrust = self._thrust.filters.count >= _LEAST_ROWS
@@ -232,6 +247,8 @@ class AirframeIdentifier:
             gains=dict(zip(known, lag.gains, strict=True)),
             drag=self._drag.posterior(),
             load=self._load,
+            lift_std=self._lift.thrust_std,
+            slope_std=math.sqrt(max(others, 0.0)) / (1.0 + e),
             sampling=self.sampling,
         )
 

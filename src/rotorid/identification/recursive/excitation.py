@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from rotorid.identification.recursive.lagged_thrusts import HOLD
+from rotorid.models.system import GRAVITY
 
 _MOTION_MEMORY: Final = 0.5  # s
 LEAST_MOTION: Final = 0.08
@@ -28,6 +29,11 @@ _RESIDUAL_MEMORY: Final = 0.5  # s
 _CHANGED, _RETURNED = 0.08, 0.04  # of the weight
 _SETTLING: Final = 2.0  # s
 _RETURN_TIME: Final = 1.0  # s
+_SIGMAS: Final = 2.5  # of the prediction
+_SLOPE_STD: Final = 0.03
+_AIR_ERROR: Final = 0.015  # m/s^2, of the specific force in still air
+_WIND_SHARE: Final = 0.35  # of the force of the wind by the drag
+_YOUNG, _RESTART = 6.0, 4.0  # s
 
 
 class Activity:
@@ -133,34 +139,77 @@ class CommandSampling:
         return self.gain_std < _LARGEST_GAIN_STD
 
 
+class UnmodelledLift:
+    """What the model of the specific force along body z leaves out, as uncertainty of the thrust curve.
+
+    Lift and inflow change with motion and wind, as the thrust does: no noise model separates them. Their change over that of
+    the thrust by another slope is an error of the slope, which is wide where the thrust hardly changes; their mean is one of
+    the thrust. By a rule that fits RotorPy, whose inflow is up to 2.5 times the drag.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._means, self._squares = np.zeros(2), np.zeros(2)
+
+    def add(self, shape: float, wind: float) -> None:
+        """Add specific forces along body z, m/s^2. shape: per relative change of the slope. wind: of the wind, by the drag."""
+        self._count += 1
+        error = np.array([shape, wind]) - self._means
+        self._means = self._means + error / self._count
+        self._squares = self._squares + error * (np.array([shape, wind]) - self._means)
+
+    @property
+    def slope_std(self) -> float:
+        """Relative standard deviation of the slope in hover; infinite without a change of the thrust."""
+        shape, wind = np.sqrt(self._squares / max(self._count, 1))
+        return math.hypot(_SLOPE_STD, (_AIR_ERROR + _WIND_SHARE * wind) / shape) if shape > 0.0 else math.inf
+
+    @property
+    def thrust_std(self) -> float:
+        """Relative standard deviation of the thrust in hover."""
+        return _WIND_SHARE * abs(float(self._means[1])) / GRAVITY
+
+
 class MassMonitor:
     """Whether thrust over mass is that of the estimate so far: not while the vehicle carries or touches something else.
+
+    An estimate that is contradicted after less than `_YOUNG` s was wrong, by the ground or the take-off: the payload does not
+    change then. If it is still contradicted after `_RESTART` s, a new one begins.
 
     is_constant: as of the latest residual. changed_for: time since it changed, s.
     """
 
     def __init__(self) -> None:
-        self._mean = 0.0
-        self._time = 0.0
-        self._quiet = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with a new estimate."""
+        self._mean = self._variance = self._time = self._quiet = 0.0
         self.is_constant, self.changed_for = True, 0.0
 
-    def update(self, residual: float, dt: float) -> bool:
+    def update(self, residual: float, std: float, dt: float) -> bool:
         """Whether a specific force can be used.
 
         Args:
             residual: of the specific force along body z, over gravity.
+            std: of its prediction, over gravity.
             dt: since the previous one, s.
         """
-        self._time += dt
         self._mean += -math.expm1(-dt / _RESIDUAL_MEMORY) * (residual - self._mean)
-        if self._time < _SETTLING:
-            return True
+        self._variance += -math.expm1(-dt / _RESIDUAL_MEMORY) * (std * std - self._variance)
         if self.is_constant:
-            self.is_constant = abs(self._mean) < _CHANGED
+            self._time += dt
+            if self._time < _SETTLING:
+                return True
+            self.is_constant = abs(self._mean) < max(_CHANGED, _SIGMAS * math.sqrt(self._variance))
             self.changed_for = self._quiet = 0.0
         else:
             self.changed_for += dt
             self._quiet = self._quiet + dt if abs(self._mean) < _RETURNED else 0.0
             self.is_constant = self._quiet > _RETURN_TIME
         return self.is_constant
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the estimate was wrong from the start."""
+        return self._time < _YOUNG and self.changed_for > _RESTART

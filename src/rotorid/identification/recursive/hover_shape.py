@@ -63,13 +63,14 @@ class HoverShape:
     def prior_std(self) -> float:
         """Standard deviation of e by those of the coefficients of the file; NaN where it has none.
 
-        A coefficient that is wrong by d changes thrust and slope by d c^k / T and d k c^(k - 1) / T'.
+        A coefficient that is wrong by d changes thrust and slope by d c^k / T and d k c^(k - 1) / T'. The standard deviations
+        are added: where the hover is known better than each coefficient, their errors compensate each other.
         """
         if not self._curve.std:
             return math.nan
         c, k = self.command, np.arange(len(self._curve.std))
         change = k * c ** np.maximum(k - 1, 0) / self._slope - c**k / self._thrust
-        return float(np.linalg.norm(np.array(self._curve.std) * change))
+        return float(np.sum(np.abs(np.array(self._curve.std) * change)))
 
     def at_hover(self, s: float, se: float, covariance: Float64[np.ndarray, "2 2"]) -> Hover:
         """The hover of a curve. s, se: s and s e. covariance: of both."""

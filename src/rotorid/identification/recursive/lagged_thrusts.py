@@ -2,6 +2,8 @@
 
     T' = (T_c - T) / tau        or, where the speed of a rotor lags, the same of the root of T
 
+psi, by which another thrust curve differs (`hover_shape`), lags like T; behind a lag of the speed, it is that of the lagged T.
+
 Commands that follow each other within `HOLD` are all commands of the autopilot: each holds until the next one. Others are
 samples of them, which are interpolated linearly. The thrusts are integrated on a fine grid, and their integral
 J(t) is interpolated with its slope T, so that the impulse between any two time stamps, at any delay, is a difference of two
@@ -29,7 +31,10 @@ HOLD: Final = 0.006
 _LENGTH: Final = 128  # steps that are kept
 
 
-Shape = Callable[[Float64[np.ndarray, "lags rotors"]], Float64[np.ndarray, "lags rotors"]]
+Shape = Callable[[Float64[np.ndarray, "*n rotors"]], Float64[np.ndarray, "*n rotors"]]
+Inputs = Float64[np.ndarray, "inputs rotors"]
+"""T and psi of the commands, or the roots of T."""
+
 Impulses = Float64[np.ndarray, "delays lags 2 rotors"]
 
 
@@ -48,14 +53,15 @@ class LaggedThrusts:
     def __init__(
         self, lags: Float64[np.ndarray, " lags"], rotors: int, shape: Shape, *, has_speed_lag: bool = False
     ) -> None:
-        self._share = (1.0 - np.exp(-STEP / lags))[:, None]
-        self._lags = lags[:, None]
+        inputs = 1 if has_speed_lag else 2
+        self._share = (1.0 - np.exp(-STEP / lags))[:, None, None]
+        self._lags = lags[:, None, None]
         self._shape, self._is_speed = shape, has_speed_lag
         self._impulses = np.zeros((_LENGTH, len(lags), 2, rotors))
         self._thrusts = np.zeros((_LENGTH, len(lags), 2, rotors))
-        self._state = np.zeros((len(lags), rotors))
-        self._sum = np.zeros(rotors)  # integral of the command since the latest grid point
-        self._command: tuple[float, Float64[np.ndarray, " rotors"]] | None = None
+        self._state = np.zeros((len(lags), inputs, rotors))
+        self._sum = np.zeros((inputs, rotors))  # integral of the inputs since the latest grid point
+        self._command: tuple[float, Inputs] | None = None
         self._count = 0  # of the grid points so far
         self._first = 0  # number of the grid point of the first one
 
@@ -72,57 +78,63 @@ class LaggedThrusts:
 
     def add(self, t: float, thrusts: Float64[np.ndarray, " rotors"]) -> None:
         """Add commanded thrusts. t: s, later than the previous ones, or they are ignored. thrusts: N, one a rotor."""
-        root = np.sqrt(np.maximum(thrusts, 0.0)) if self._is_speed else thrusts
         last = self._command
         if last is not None and t <= last[0]:
             return
-        self._command = t, root
+        inputs = self._inputs(thrusts)
+        self._command = t, inputs
         if last is None or t - last[0] > MAX_GAP:
-            self._restart(t, root)
+            self._restart(t, inputs)
             return
         before, old = last
-        slope = 0.0 * root if t - before <= HOLD else (root - old) / (t - before)
+        slope = 0.0 * inputs if t - before <= HOLD else (inputs - old) / (t - before)
         start = max(before, self.latest)
         while (end := (self._first + self._count) * STEP) <= t:
             self._sum = self._sum + (end - start) * (old + slope * (0.5 * (start + end) - before))
             self._advance(self._sum / STEP)
-            self._sum, start = 0.0 * root, end
+            self._sum, start = 0.0 * inputs, end
         if t > start:
             self._sum = self._sum + (t - start) * (old + slope * (0.5 * (start + t) - before))
 
-    def _restart(self, t: float, command: Float64[np.ndarray, " rotors"]) -> None:
+    def _inputs(self, thrusts: Float64[np.ndarray, " rotors"]) -> Inputs:
+        if self._is_speed:
+            return np.sqrt(np.maximum(thrusts, 0.0))[None]
+        return np.stack([thrusts, self._shape(thrusts)])
+
+    def _restart(self, t: float, inputs: Inputs) -> None:
         self._first, self._count = math.ceil(t / STEP), 1
-        self._sum = 0.0 * command
-        self._state[:] = command
+        self._sum = 0.0 * inputs
+        self._state[:] = inputs
         self._impulses[0] = 0.0
         self._set_thrusts(0)
 
-    def _advance(self, command: Float64[np.ndarray, " rotors"]) -> None:
-        """One step with a command, the mean over it."""
-        old, place = self._state, self._count % _LENGTH
-        missing = command - old
+    def _advance(self, inputs: Inputs) -> None:
+        """One step with inputs, the means over it."""
+        place, before = self._count % _LENGTH, (self._count - 1) % _LENGTH
+        missing = inputs - self._state
         change = missing * self._share
-        self._state = old + change
-        before = (self._count - 1) % _LENGTH
+        self._state = self._state + change
         self._set_thrusts(place)
         if self._is_speed:
-            # exact integral of the square of command - missing exp(-s / tau)
-            impulse = (
-                command * command * STEP
-                - 2.0 * command * missing * self._lags * self._share
+            # exact integral of the square of input - missing exp(-s / tau)
+            thrust = (
+                inputs * inputs * STEP
+                - 2.0 * inputs * missing * self._lags * self._share
                 + 0.5 * missing * missing * self._lags * self._share * (2.0 - self._share)
             )
+            psi = 0.5 * STEP * (self._thrusts[place, :, 1:] + self._thrusts[before, :, 1:])
+            impulse = np.concatenate([thrust, psi], axis=1)
         else:
-            impulse = command * STEP - change * self._lags
-        self._impulses[place, :, 0] = self._impulses[before, :, 0] + impulse
-        mean = 0.5 * (self._thrusts[place, :, 1] + self._thrusts[before, :, 1])
-        self._impulses[place, :, 1] = self._impulses[before, :, 1] + STEP * mean
+            impulse = inputs * STEP - change * self._lags
+        self._impulses[place] = self._impulses[before] + impulse
         self._count += 1
 
     def _set_thrusts(self, place: int) -> None:
-        thrust = self._state**2 if self._is_speed else self._state
-        self._thrusts[place, :, 0] = thrust
-        self._thrusts[place, :, 1] = self._shape(thrust)
+        if self._is_speed:
+            thrust = self._state[:, 0] ** 2
+            self._thrusts[place, :, 0], self._thrusts[place, :, 1] = thrust, self._shape(thrust)
+        else:
+            self._thrusts[place] = self._state
 
     def impulse(self, t: float, delays: Float64[np.ndarray, " delays"]) -> Impulses:
         """J of T and of psi at t - delay, N s; times before and after those that are known take the nearest."""

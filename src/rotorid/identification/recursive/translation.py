@@ -32,6 +32,7 @@ _WIND: Final = 2.0  # m/s^2, std of d w / m
 _BIAS: Final = 0.15  # m/s^2
 _VELOCITY_ERROR: Final = 0.035  # m/s, std of the velocity of an autopilot
 _MOTION_MEMORY: Final = 4.0  # s
+_WINDOW: Final = 0.1  # s, of the means of the drag
 _LARGEST_ATTENUATION: Final = 0.5
 
 
@@ -61,6 +62,7 @@ class ThrustBank:
         self.filters = FilterBank(np.array([DIFFUSE, DIFFUSE, DIFFUSE, 0.0]), lags * self._noise.count)
         self.filters.P[3, 3] = self._noise.variance
         self._warm_up = 3
+        self._states: tuple[int, np.ndarray, np.ndarray] | None = None  # of `predict`
 
     def step(
         self,
@@ -85,42 +87,57 @@ class ThrustBank:
         self.filters.update(force, h, counts=self._warm_up == 0)
         self._warm_up = max(self._warm_up - 1, 0)
 
-    def residual(
+    def predict(
         self,
-        force: float,
         scale: Float64[np.ndarray, " lags"],
         shape: Float64[np.ndarray, " lags"],
         climb: float,
-    ) -> float:
-        """A specific force less its prediction by the most likely hypothesis, without coloured noise. As `step`."""
-        filters = self.filters
-        if not filters.count:
-            return 0.0
-        best = int(
-            np.argmin(filters.log_determinant + filters.count * np.log(np.maximum(filters.squares, 1e-300)))
-        )
-        lag = best % len(scale)
-        x = filters.x[:, best]
-        return float(force - scale[lag] * x[0] - shape[lag] * x[1] + climb * x[2])
+        shape_std: float,
+        *,
+        is_refreshed: bool,
+    ) -> tuple[float, float]:
+        """A specific force along body z without coloured noise, and its standard deviation, m/s^2.
+
+        Args:
+            scale, shape, climb: as of `step`.
+            shape_std: of the prior of e.
+            is_refreshed: whether the states so far are used, or those of the last time that they were.
+        """
+        if self.filters.count < _LEAST_ROWS:
+            self._states = len(scale) // 2, *_thrust_prior(shape_std)
+        elif is_refreshed or self._states is None:
+            result = self.filters.posterior((0, 1, 2), *_thrust_prior(shape_std))
+            lag = int(np.argmax(result.log_evidence)) % len(scale)
+            self._states = lag, *result.mixture()
+        assert self._states is not None
+        lag, mean, covariance = self._states
+        row = np.array([scale[lag], shape[lag], -climb])
+        variance = ordered_sum(row * ordered_sum(covariance * row[:, None]))
+        return float(ordered_sum(row * mean)), math.sqrt(max(float(variance), 0.0))
 
     def posterior(
         self, shape_std: float, log_lag_prior: tuple[float, float]
     ) -> tuple[Float64[np.ndarray, " 2"], Float64[np.ndarray, "2 2"]]:
         """s and s e with their covariance. shape_std: of the prior of e."""
-        prior = np.diag([_SCALE[1] ** 2, shape_std**2, _INFLOW_STD**2])
+        prior = _thrust_prior(shape_std)
         if self.filters.count < _LEAST_ROWS:
-            return np.array([_SCALE[0], 0.0]), prior[:2, :2]
-        result = self.filters.posterior((0, 1, 2), np.array([_SCALE[0], 0.0, 0.0]), prior)
+            return prior[0][:2], prior[1][:2, :2]
+        result = self.filters.posterior((0, 1, 2), *prior)
         mean, covariance, _ = over_lags(result, log_lag_prior)
         return mean[:2], covariance[:2, :2]
 
 
-class DragBank:
-    """Drag over mass.
+def _thrust_prior(shape_std: float) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, "3 3"]]:
+    """Mean and covariance of s, s e and b."""
+    return np.array([_SCALE[0], 0.0, 0.0]), np.diag([_SCALE[1] ** 2, shape_std**2, _INFLOW_STD**2])
 
-    An error of the measured velocity attenuates the drag: with all frequencies alike, its estimate converges to d (1 - a) with
-    a = var(error) / var(v + error) (Fuller, "Measurement error models", 1987, section 1.1). Slow errors matter less, as the
-    noise model leaves out slow changes: half of a is corrected, and the rest is uncertainty.
+
+class DragBank:
+    """Drag over mass, from means over windows, in which fast errors of the velocity average out.
+
+    A slow error of the measured velocity attenuates the drag: with all frequencies alike, its estimate converges to d (1 - a)
+    with a = var(error) / var(v + error) (Fuller, "Measurement error models", 1987, section 1.1). Slow errors matter less, as
+    the noise model leaves out slow changes: half of a is corrected, and the rest is uncertainty.
     """
 
     def __init__(self) -> None:
@@ -130,29 +147,46 @@ class DragBank:
             self.filters.P[state, state] = self._noise.variance
         self._warm_up = 4
         self._mean, self._square, self._steps = np.zeros(2), 0.0, 0
+        self._samples: list[tuple[float, np.ndarray]] = []
+        self._last = -math.inf
 
-    def step(self, force: Sequence[float], velocity: np.ndarray, R: np.ndarray, dt: float) -> None:
-        """Use a specific force.
+    def add(self, t: float, force: Sequence[float], velocity: np.ndarray, R: np.ndarray) -> None:
+        """Add a specific force.
 
         Args:
+            t: s.
             force: along body x and y, without that of the rotors, m/s^2.
             velocity: world, m/s.
             R: rotation matrix, body to world.
-            dt: time since the previous one, s.
         """
+        values = np.concatenate(
+            [force, ordered_sum(R * velocity[:, None])[:2], R[0, :2], R[1, :2], velocity[:2]]
+        )
+        if self._samples and t - self._samples[-1][0] > _WINDOW:
+            self._samples.clear()
+        elif self._samples and t - self._samples[0][0] >= _WINDOW:
+            times, rows = zip(*self._samples, strict=True)
+            self._step(sum(times) / len(times), ordered_sum(np.array(rows)) / len(rows))
+            self._samples.clear()
+        self._samples.append((t, values))
+
+    def _step(self, t: float, means: Float64[np.ndarray, " 10"]) -> None:
+        """Use the means of a window. t: its middle, s."""
+        force, body, x, y, velocity = means.reshape(5, 2)
+        dt = min(t - self._last, 1.0)
+        self._last = t
         self._noise.decay(self.filters, (5, 6), dt)
         share = 1.0 if self._steps == 0 else -math.expm1(-dt / _MOTION_MEMORY)
-        self._mean = self._mean + share * (velocity[:2] - self._mean)
-        change = velocity[:2] - self._mean
+        self._mean = self._mean + share * (velocity - self._mean)
+        change = velocity - self._mean
         self._steps += 1
         self._square += (float(ordered_sum(change * change)) / 2.0 - self._square) / self._steps
-        body = ordered_sum(R * velocity[:, None])
         for i in range(2):
             row = np.zeros(7)
-            row[0], row[1], row[2] = -body[i], R[0, i], R[1, i]
+            row[0], row[1], row[2] = -body[i], x[i], y[i]
             row[3 + i] = row[5 + i] = 1.0
             h = np.broadcast_to(row[:, None], self.filters.x.shape)
-            self.filters.update(force[i], h, counts=self._warm_up == 0)
+            self.filters.update(float(force[i]), h, counts=self._warm_up == 0)
         self._warm_up = max(self._warm_up - 1, 0)
 
     def posterior(self) -> tuple[float, float]:
