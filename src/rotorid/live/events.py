@@ -62,6 +62,7 @@ EVENT_TYPES: Final = {
     "rotor_directions_not_tested": EventType("estimate", Severity.NOTE),
     "identification_paused": EventType("estimate", Severity.WARNING),
     "identification_resumed": EventType("estimate", Severity.NOTE),
+    "identification_restarted": EventType("estimate", Severity.NOTE),
     "wrench_not_observed": EventType("session", Severity.WARNING),
     "compilation_awaited": EventType("session", Severity.NOTE),
     "compilation_ended": EventType("session", Severity.NOTE),

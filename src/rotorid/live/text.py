@@ -348,6 +348,9 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "identification_resumed": lambda _: (
         "thrust over mass is as before: the identification of the airframe continues"
     ),
+    "identification_restarted": lambda _: (
+        "the first thrust over mass was wrong (ground or take-off): the identification of the thrust begins again"
+    ),
     "wrench_not_observed": lambda v: f"the external wrench is not observed: {v['reason']}",
     "compilation_awaited": lambda _: "the estimators are still being compiled; estimates begin afterwards",
     "compilation_ended": lambda _: "the estimators are compiled and ready",

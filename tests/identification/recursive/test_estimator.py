@@ -135,7 +135,9 @@ def test_a_wrong_first_thrust_is_replaced(log, result):
     force = log["specific_force"]
     values = force.values.copy()
     values[force.times < START + 2.5, 2] *= 0.8  # the ground bears a part of the weight
-    estimates = identified(log.with_signals(dataclasses.replace(force, values=values)), end=9.5).estimates()
+    identifier = identified(log.with_signals(dataclasses.replace(force, values=values)), end=9.5)
+    assert identifier.mass_monitor.restarts == 1
+    estimates = identifier.estimates()
     whole = result.estimates()["thrust_scale"]
     assert estimates["thrust_scale"].value == pytest.approx(whole.value, rel=0.02)
     for name in ("inertia_x", "inertia_y", "motor_time_constant"):

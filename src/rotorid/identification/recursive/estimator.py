@@ -50,7 +50,7 @@ _LEAD: Final = 1.0  # s of commands before a flight
 _SHAPE_STD: Final = 0.12  # of the slope of a thrust curve without std, relative
 _LEAST_SHAPE_STD: Final = 0.03
 _SHAPE_MODEL_STD: Final = 0.015  # of e, in the response of the body rates
-_CURVE_STD: Final = 0.1  # of e, of the form of a curve beyond its coefficients
+_CURVE_STD: Final = 0.2  # of e, of the form of a curve beyond its coefficients
 
 
 class AirframeIdentifier:

@@ -32,7 +32,7 @@ _RETURN_TIME: Final = 1.0  # s
 _SIGMAS: Final = 2.5  # of the prediction
 _SLOPE_STD: Final = 0.03
 _AIR_ERROR: Final = 0.015  # m/s^2, of the specific force in still air
-_WIND_SHARE: Final = 0.35  # of the force of the wind by the drag
+_WIND_SHARE, _MEAN_WIND_SHARE = 0.6, 0.7  # of the force of the wind by the drag
 _YOUNG, _RESTART = 6.0, 4.0  # s
 
 
@@ -167,7 +167,7 @@ class UnmodelledLift:
     @property
     def thrust_std(self) -> float:
         """Relative standard deviation of the thrust in hover."""
-        return _WIND_SHARE * abs(float(self._means[1])) / GRAVITY
+        return _MEAN_WIND_SHARE * abs(float(self._means[1])) / GRAVITY
 
 
 class MassMonitor:
@@ -176,14 +176,16 @@ class MassMonitor:
     An estimate that is contradicted after less than `_YOUNG` s was wrong, by the ground or the take-off: the payload does not
     change then. If it is still contradicted after `_RESTART` s, a new one begins.
 
-    is_constant: as of the latest residual. changed_for: time since it changed, s.
+    is_constant: as of the latest residual. changed_for: time since it changed, s. restarts: number of new estimates.
     """
 
     def __init__(self) -> None:
+        self.restarts = -1
         self.restart()
 
     def restart(self) -> None:
         """Begin with a new estimate."""
+        self.restarts += 1
         self._mean = self._variance = self._time = self._quiet = 0.0
         self.is_constant, self.changed_for = True, 0.0
 

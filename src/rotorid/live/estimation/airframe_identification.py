@@ -49,6 +49,7 @@ class AirframeIdentification:
         self._estimates: dict[str, Estimate] = {}
         self._events: list[SessionEvent] = []
         self._t = -math.inf
+        self._restarts = 0  # of the thrust, which were reported
         self._next_rotors = self._next_quantities = -math.inf  # session time, s
         self._is_due = self._is_identified = self._is_paused = self._is_held = False
 
@@ -95,7 +96,10 @@ class AirframeIdentification:
             self._add("identification_paused")
         elif monitor.is_constant and self._is_paused:
             self._is_paused = False
-            self._add("identification_resumed")
+            self._add(
+                "identification_resumed" if monitor.restarts == self._restarts else "identification_restarted"
+            )
+            self._restarts = monitor.restarts
         if identifier.duration < _LEAST_DURATION:
             return
         for mismatch in self._verdict.check_quantities(self._estimates):
