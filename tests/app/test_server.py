@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rotorid.app.store import safe_name
+from rotorid.app.store import Store, safe_name
 from tests.app.serving import BYTES, JSON, Served, served
 
 
@@ -167,9 +167,22 @@ def test_names_of_files_are_made_safe(name: str, safe: str) -> None:
     assert safe_name(name) == safe
 
 
+@pytest.mark.parametrize("name", ["record.json", "inspect", "AIRFRAME.toml.", "Record.JSON"])
+def test_a_log_does_not_replace_files_of_its_folder(tmp_path: Path, name: str) -> None:
+    store, file = Store(tmp_path), tmp_path / "upload"
+    file.write_bytes(b"log")
+    key = store.add_log(file, name)
+    store.save_log(key, {"digest": "x"})
+    assert store.log_file(key).read_bytes() == b"log"
+    assert store.logs() == {key: {"digest": "x"}}
+    assert not (store.log_folder(key) / "inspect").exists()
+
+
 @pytest.mark.parametrize(
     ("path", "data", "text"),
     [
+        ("jobs", {"command": "track", "logs": [["LOG"]]}, "choose a log"),
+        ("vehicle", {"logs": [{}]}, "no such log"),
         ("jobs", {"command": "demo", "logs": ["LOG"]}, "give one of track"),
         ("jobs", {"command": "track", "logs": []}, "choose a log"),
         ("jobs", {"command": "track", "logs": ["../x"]}, "choose a log"),

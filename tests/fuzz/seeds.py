@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import io
+import lzma
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from rotorid.logs.read import read
 from rotorid.logs.write import table_bytes
+from tests.fuzz.mutations import zipped
 from tests.logs.blackbox.make_blackbox import blackbox_hover
 from tests.logs.make import ardupilot_hover, crazyflie_hover, px4_hover
 from tests.logs.mavlink.make_mavlink import tlog_hover
@@ -31,13 +31,6 @@ def _bag(kind: str) -> bytes:
         return storage.read_bytes()
 
 
-def _zip() -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("log.ulg", px4_hover(ROWS))
-    return buffer.getvalue()
-
-
 def seeds() -> Mapping[str, tuple[str, bytes]]:
     """Name of the format -> file name and content of a sound log."""
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +47,8 @@ def seeds() -> Mapping[str, tuple[str, bytes]]:
         "table-parquet": ("log.parquet", table_bytes(flight, ".parquet")),
         "table-mcap": ("log.mcap", table_bytes(flight, ".mcap")),
         "gzip": ("log.ulg.gz", gzip.compress(px4_hover(ROWS), mtime=0)),
-        "zip": ("log.zip", _zip()),
+        "xz": ("log.ulg.xz", lzma.compress(px4_hover(ROWS))),
+        "zip": ("log.zip", zipped(px4_hover(ROWS))),
     }
     try:
         import rosbags  # noqa: F401

@@ -66,6 +66,15 @@ def test_hostile_files_of_a_residual_are_refused(folder, name: str, content: byt
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "name", ["../model.json", "/dev/zero", r"\\host\share\x", "c:x", "a/model.json", ".."]
+)
+def test_a_residual_outside_the_folder_is_refused(folder, name: str) -> None:
+    text = (folder / "airframe.toml").read_text().replace('"model.json"', f"'{name}'")
+    with pytest.raises(AirframeError, match="names files beside it"):
+        parse_airframe(text, "a.toml", folder)
+
+
 def test_weights_larger_than_the_limit_are_not_read(folder) -> None:
     with (folder / "weights.safetensors").open("wb") as file:
         file.truncate(MOST_WEIGHTS + 1)  # no disk space

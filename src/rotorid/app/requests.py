@@ -79,7 +79,7 @@ def to_run(data: Mapping[str, Any], known_logs: Mapping[str, Any]) -> Run:
     command, logs = _text(data, "command"), data.get("logs")
     if command not in COMMANDS:
         raise SettingError(f"command {command!r}: give one of {', '.join(COMMANDS)}")
-    if not isinstance(logs, list) or not logs or any(log not in known_logs for log in logs):
+    if not isinstance(logs, list) or not logs or any(log not in list(known_logs) for log in logs):
         raise SettingError("choose a log")
     logs = tuple(dict.fromkeys(logs))
     if len(logs) > 1 and command != "identify":

@@ -215,7 +215,7 @@ class App:
         data = await _body(request)
         vehicle = to_vehicle(data, shipped_airframes(), self._workspace.store.airframes())
         keys = data.get("logs")
-        if not isinstance(keys, list) or any(key not in self._workspace.logs for key in keys):
+        if not isinstance(keys, list) or any(key not in list(self._workspace.logs) for key in keys):
             raise HTTPException(404, "There is no such log.")
         self._workspace.set_vehicle(keys, vehicle)
         return JSONResponse({})

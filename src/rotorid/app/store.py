@@ -31,6 +31,7 @@ MAX_AIRFRAME: Final = 1024**2
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 _LONGEST: Final = 80
 _RECORD: Final = "record.json"
+_OWN_NAMES: Final = (_RECORD, "inspect", "airframe.toml")  # of the folder of a log
 
 
 def safe_name(name: str) -> str:
@@ -70,9 +71,11 @@ class Store:
     def add_log(self, file: Path, name: str) -> str:
         """Keep an uploaded log. Returns its id, the name of its folder."""
         name = safe_name(name)
+        if name.lower() in _OWN_NAMES:
+            name = f"log-{name}"
         folder = _new(self.folder / "logs", name.partition(".")[0] or "log")
         folder.mkdir()
-        os.replace(file, folder / ("log.json" if name == _RECORD else name))
+        os.replace(file, folder / name)
         (folder / name).chmod(0o644)
         return folder.name
 

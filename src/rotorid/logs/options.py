@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rotorid.documents import parse_toml
+from rotorid.documents import parse_toml, read_text
 from rotorid.errors import LogError, LogFormatError, SignalError
 from rotorid.logs.flight import KINDS
 from rotorid.logs.tables.table import close_matches
@@ -87,7 +87,7 @@ def read_options(path: Path, tables: tuple[str, ...]) -> Options:
 def load_toml(path: Path) -> dict[str, Any]:
     """The content of a mapping."""
     try:
-        return parse_toml(path.read_text("utf-8"))
+        return parse_toml(read_text(path))
     except OSError as error:
         raise LogError(f"{path}: the mapping cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ The files contain only tensors and text, no executable code. An airframe file wi
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,8 @@ MOST_TEXT: Final = 10_000_000
 """Largest `model.json` that is read, in bytes."""
 MOST_WEIGHTS: Final = 500_000_000
 """Largest `weights.safetensors` that is read, in bytes."""
+
+_FILE_NAME: Final = re.compile(r"[^/\\:]*[^/\\:.]")
 
 _TENSORS: Sequence[str] = (
     "W_1", "b_1", "W_2", "b_2", "mean", "scale", "unit", "V", "edge", "error", "growth", "typical",
@@ -76,6 +79,8 @@ def read_residual(source: str, table: Any, folder: Path | None) -> Residual:
     """
     if not isinstance(table, dict) or set(table) != {"model", "weights"}:
         raise AirframeError(f"{source}: [residual] needs model and weights, the names of two files beside it")
+    if not all(isinstance(name, str) and _FILE_NAME.fullmatch(name) for name in table.values()):
+        raise AirframeError(f"{source}: [residual] names files beside it, without a folder")
     if folder is None:
         raise AirframeError(
             f"{source}: [residual] names files, which are not here; give the airframe file itself"
@@ -83,10 +88,10 @@ def read_residual(source: str, table: Any, folder: Path | None) -> Residual:
     content = {}
     for key, name in table.items():
         try:
-            content[key] = read_at_most(folder / str(name), MOST_TEXT if key == "model" else MOST_WEIGHTS)
+            content[key] = read_at_most(folder / name, MOST_TEXT if key == "model" else MOST_WEIGHTS)
         except OSError as error:
             raise AirframeError(
-                f"{source}: [residual] {key} {folder / str(name)} cannot be read ({error.strerror}); copy it there, or "
+                f"{source}: [residual] {key} {folder / name} cannot be read ({error.strerror}); copy it there, or "
                 "remove [residual] to use the physics alone"
             ) from None
     try:

@@ -72,9 +72,21 @@ def test_any_bytes_are_taken_and_the_memory_is_bounded() -> None:
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         book.accept(bytes(data) + rng.randbytes(rng.randrange(30)), sender, 0.001 * k)
         book.accept(heartbeat(vehicle), TRUE, 0.001 * k)
-    assert len(book._owners) <= 1000
+    assert len(book._owners) <= 65536
     assert len(book.receivers()) <= 8
     assert book.address_of(1, 1) == TRUE
+
+
+def test_a_flood_of_senders_before_the_vehicle_is_no_way_around() -> None:
+    book, vehicle, frame = AddressBook(), heartbeat(Sender(1)), bytearray(heartbeat(Sender(2)))
+    for k in range(5000):
+        frame[5:7] = divmod(512 + k, 256)
+        book.accept(bytes(frame), OTHER, 1e-4 * k)
+    assert book.accept(vehicle, TRUE, 1.0) == vehicle
+    assert not book.accept(vehicle, OTHER, 1.1)
+    assert book.address_of(1, 1) == TRUE
+    assert book.receivers() == [TRUE, OTHER]
+    assert SenderEvent(1, 1, OTHER, False) in book.take_events()
 
 
 def test_writes_go_to_the_vehicle_and_not_to_who_sent_last() -> None:

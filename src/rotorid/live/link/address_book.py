@@ -20,7 +20,7 @@ Address = tuple[str, int]
 SILENCE: Final = 3.0
 """s without messages after which another address may take over."""
 
-_MAX_SENDERS: Final = 1000  # on a link; more are not told apart
+_MAX_EVENTS: Final = 1000  # that wait to be taken
 _MAX_RECEIVERS: Final = 8  # of messages for everybody
 _V1, _V2, _SIGNED = 0xFE, 0xFD, 1
 _HEAD: Final = {_V1: 6, _V2: 10}
@@ -36,7 +36,7 @@ class SenderEvent(NamedTuple):
     is_move: bool
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class _Owner:
     first: Address
     current: Address
@@ -44,10 +44,12 @@ class _Owner:
 
 
 class AddressBook:
-    """The addresses of one link."""
+    """The addresses of one link. There are 65,536 senders at most; all of them have an owner."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[int, int], _Owner] = {}
+        self._latest: dict[Address, None] = {}  # addresses of the latest senders, the latest last
+        self._sender: Address | None = None  # the latest
         self._events: dict[SenderEvent, None] = {}
 
     def accept(self, data: bytes, address: Address, now: float) -> bytes:
@@ -71,8 +73,7 @@ class AddressBook:
 
     def receivers(self) -> list[Address]:
         """The addresses of all senders, the latest first."""
-        owners = sorted(self._owners.values(), key=lambda owner: -owner.last)
-        return list(dict.fromkeys(owner.current for owner in owners))[:_MAX_RECEIVERS]
+        return list(reversed(self._latest))
 
     def take_events(self) -> list[SenderEvent]:
         """Remove and return what happened since the last call, each once."""
@@ -82,17 +83,21 @@ class AddressBook:
     def _is_owner(self, key: tuple[int, int], address: Address, now: float) -> bool:
         owner = self._owners.get(key)
         if owner is None:
-            if len(self._owners) < _MAX_SENDERS:
-                self._owners[key] = _Owner(address, address, now)
-            return True
-        if owner.current != address:
+            owner = self._owners[key] = _Owner(address, address, now)
+        elif owner.current != address:
             is_move = address == owner.first or now > owner.last + SILENCE
-            if len(self._events) < _MAX_SENDERS:
+            if len(self._events) < _MAX_EVENTS:
                 self._events[SenderEvent(*key, address, is_move)] = None
             if not is_move:
                 return False
             owner.current = address
         owner.last = now
+        if address != self._sender:
+            self._sender = address
+            self._latest.pop(address, None)
+            self._latest[address] = None
+            if len(self._latest) > _MAX_RECEIVERS:
+                del self._latest[next(iter(self._latest))]
         return True
 
 

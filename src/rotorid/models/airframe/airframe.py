@@ -32,7 +32,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from rotorid.documents import parse_toml
+from rotorid.documents import parse_toml, read_text
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.shipped_names import shipped_airframes
 from rotorid.models.airframe.validation import FlyBack
@@ -208,7 +208,7 @@ def load_airframe(name: str | Path) -> Airframe:
 def text_of(path: Path, expected: str) -> str:
     """The text of a file. expected: the kind of file, for the error. Raises AirframeError if it cannot be read."""
     try:
-        return path.read_text()
+        return read_text(path)
     except UnicodeDecodeError:
         raise AirframeError(f"{path}: not a text file; {expected}") from None
     except OSError as error:
@@ -231,6 +231,8 @@ def parse_airframe(text: str, source: str, folder: Path | None = None) -> Airfra
             raise AirframeError(f"{source}: unknown entry [{key}]; an airframe has {', '.join(_TABLES)}")
     if "mass" not in table:
         raise AirframeError(f"{source}: no [mass]; give its value in kg, and its std (default 30 %)")
+    if not isinstance(table.get("rotor", []), list):
+        raise AirframeError(f"{source}: [rotor] must be a list of tables, each [[rotor]]")
     quantities = {k: _quantity(source, k, table[k]) for k in QUANTITIES if k in table}
     _check_consistency(source, quantities)
     return Airframe(
@@ -363,8 +365,8 @@ def _rotor(source: str, index: int, raw: Any) -> Rotor:
         raise AirframeError(f"{source}: {label} position and axis need three numbers")
     if raw.get("direction") not in ("cw", "ccw"):
         raise AirframeError(f'{source}: {label} direction must be "cw" or "ccw" as seen from above')
-    length = math.sqrt(sum(a * a for a in axis))
-    if length == 0:
+    length = math.hypot(*axis)
+    if not 0.0 < length < math.inf:
         raise AirframeError(f"{source}: {label} axis has no length")
     if abs(length - 1.0) < _UNIT:
         length = 1.0  # so that an axis that was written with all digits is read back unchanged

@@ -27,7 +27,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from rotorid.documents import parse_toml
+from rotorid.documents import parse_toml, read_text
 from rotorid.errors import AirframeError, SettingError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, load_airframe, shipped_airframes
@@ -165,7 +165,7 @@ def load_cached_airframe(name: str) -> Airframe:
 def read_map(path: Path) -> tuple[tuple[str, str], ...]:
     """Read a map of vehicle patterns to airframes and check each airframe. Raises SettingError or AirframeError."""
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path)
     except UnicodeDecodeError:
         raise SettingError(f"{path}: not a text file; a map is TOML or CSV") from None
     except OSError as error:

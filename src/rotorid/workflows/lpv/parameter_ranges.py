@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
-from rotorid.documents import parse_toml
+from rotorid.documents import parse_toml, read_text
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
@@ -56,7 +56,7 @@ class FlightVariables:
 def read_ranges(path: Path, vehicle: Quadrotor) -> dict[str, tuple[float, float]]:
     """Read ranges from a TOML file, by scalar name. Raises SettingError for a file with errors."""
     try:
-        table = parse_toml(path.read_text())
+        table = parse_toml(read_text(path))
     except UnicodeDecodeError:
         raise SettingError(f"{path}: not a text file; ranges are a TOML file") from None
     except tomllib.TOMLDecodeError as error:
