@@ -49,7 +49,7 @@ class Checkpoint:
         shapes = [np.shape(leaf) for leaf in leaves]
         members = np.shape(initial.stagnant_epochs)
         is_complete = [v.shape for v in tensors] == shapes and stagnant_epochs.shape == members
-        if not is_complete or not len(losses) or losses.shape[1:] != (*members, 2):
+        if not is_complete or losses.shape[1:] != (*members, 2) or not len(losses):
             return initial
         restored = jax.tree.unflatten(tree, [jnp.asarray(v) for v in tensors])
         return dataclasses.replace(

@@ -26,7 +26,7 @@ FLAGS = (
     "-Wextra",
     "-Werror",
     "-O0",
-    "-fsanitize=address,undefined",
+    "-fsanitize=address,undefined,float-cast-overflow",
     "-fno-sanitize-recover=all",
 )
 NAMES = ["*/ #error x", "??/", "\\", "/*", "\n#error y", "*\\\n/ int x;"]
