@@ -128,12 +128,23 @@ def test_a_rotor_is_found_in_few_flights_since_it_changes_several_trims() -> Non
     for seed in range(10):
         y, R = history(seed, flights=8)
         weak, heavy = y.copy(), y.copy()
-        weak[4:] += -0.15 * DIRECTIONS["rotor_0"]
-        heavy[4:] += 0.15 * 0.25 * DIRECTIONS["mass"]
+        weak[4:] += -0.08 * DIRECTIONS["rotor_0"]
+        heavy[4:] += 0.08 * 0.25 * DIRECTIONS["mass"]
         named += [c.direction for s in found(weak, R).changes for c in s.causes[:1]] == ["rotor_0"]
         by_mass += bool(found(heavy, R).changes)
     assert named >= 9
     assert by_mass < named
+
+
+def test_a_large_step_is_found_in_six_flights_and_named_within_the_usual_scatter() -> None:
+    """The few flights scatter less than usual, by chance: then the mass looks far too certain to be changed by a rotor."""
+    named = 0
+    for seed in range(5):
+        y, R = history(seed, flights=6, between=0.002)
+        y[4:] += -0.25 * DIRECTIONS["rotor_0"] + 0.04 * DIRECTIONS["mass"]
+        (step,) = detect_changes(y, R, DIRECTIONS, usual_scatter=0.04 * SCALES).changes
+        named += step.first == 4 and step.causes[0].direction == "rotor_0" and len(step.causes) == 1
+    assert named >= 4
 
 
 def test_a_few_flights_tell_nothing() -> None:

@@ -394,16 +394,20 @@ def test_a_fleet_of_failures_is_told(here: list[str], tmp_path: Path) -> None:
 
 
 def test_a_shorter_propeller_of_a_real_quadrotor_is_named(flights: Path, tmp_path: Path) -> None:
-    """Four flights with whole propellers, then four whose rotor 0 has one cut by 25 mm. The mass does not change."""
-    logs = sorted((flights / "ardupilot_propeller").glob("good_*.BIN")) + sorted(
-        (flights / "ardupilot_propeller").glob("cut25_*.BIN")
-    )
+    """Four flights with whole propellers, then four whose rotor 0 has one cut by 25 mm, or two with one cut by 20 mm. The mass
+    does not change."""
+    folder = flights / "ardupilot_propeller"
+    logs = [log for kind in ("good", "cut25", "cut20") for log in sorted(folder.glob(f"{kind}_*.BIN"))]
     airframe = tmp_path / "f450.toml"
     airframe.write_text(airframe_toml(airframe_of_flight(None, read(logs[0]), 1.5, 0.45)))
     settings = AnalysisSettings(SelectionRules(vehicle="folder", airframe=str(airframe)))
-    records = [analyse_log(log.name, log, settings, "digest") for log in logs]
-    (history,) = vehicle_histories([record for record in records if record is not None])
-    assert [r["flight"][:4] for r in history.records] == ["good"] * 4 + ["cut2"] * 4
+    records = [r for log in logs if (r := analyse_log(log.name, log, settings, "digest")) is not None]
+    (short,) = vehicle_histories(records[:4] + records[8:])
+    (step,) = (change for change in short.changes if change.parameter != "vibration")
+    assert (step.kind, step.parameter, step.number) == ("step", "rotor_scale_0", 5)
+    assert step.alternatives == ("mass",)
+    (history,) = vehicle_histories(records[:8])
+    assert [r["flight"][:5] for r in history.records] == ["good_"] * 4 + ["cut25"] * 4
     assert [change.parameter for change in history.changes if change.parameter != "vibration"] == [
         "rotor_scale_0"
     ]

@@ -26,6 +26,11 @@ uncertainty of means and reduces the differences from which q is estimated; and 
 the residuals to its expectation, if it is larger than 1. A linear drift over all flights replaces the steps if it has a
 smaller BIC.
 
+A step within few flights inflates q, and makes outliers of the flights after it. In a history of less than `SHORT` flights
+without a change, each k is therefore also tested with the q of the differences other than that at k, and outliers within each
+segment; alpha / 2 is for this test. The scatter of so few flights may be small by chance: for the attribution q is at least the
+usual scatter of such quantities, if that is given.
+
 A change is attributed to the one or two directions that explain D best; a second one must reduce chi^2 by more than the 1 %
 quantile of chance.
 
@@ -51,6 +56,9 @@ ALPHA: Final = 0.01
 
 MIN_FLIGHTS: Final = 5
 """Smallest number of flights for a detection."""
+
+SHORT: Final = 12
+"""Number of flights below which a step is also tested without its own difference in the scatter."""
 
 _HUBER: Final = 2.0
 _HUBER_MEAN: Final = 0.92054  # mean of min(x^2, 4) of a standard normal x
@@ -104,6 +112,7 @@ def detect_changes(
     R: Float[np.ndarray, "n d d"],
     directions: Mapping[str, Float[np.ndarray, " d"]],
     alpha: float = ALPHA,
+    usual_scatter: Float[np.ndarray, " d"] | None = None,
 ) -> ChangeReport:
     """Detect the changes in a history.
 
@@ -112,14 +121,60 @@ def detect_changes(
         R: their covariances.
         directions: change of the mean for size 1 in each direction, by name.
         alpha: share of unchanged histories in which a change is reported.
+        usual_scatter: q of other vehicles; None if it is not known.
     """
     n, d = y.shape
     if n < MIN_FLIGHTS:
         return ChangeReport(np.full(d, np.nan), math.inf, ())
     q = _scatter(y, R)
-    freedom = _degrees_of_freedom(n, q, R)
+    record, threshold = _make_record(y, R, q, n - 1, directions, alpha)
+    breaks = _eliminate(record, _refine(record, _candidates(record, threshold)), threshold)
+    if not breaks and n < SHORT:
+        step = _single_step(y, R, directions, 0.5 * alpha)
+        if step is not None:
+            k, q, threshold = step
+            least = q if usual_scatter is None else np.maximum(q, usual_scatter)
+            record, _ = _make_record(y, R, least, n - 2, directions, alpha, k)
+            breaks = [k]
+    return ChangeReport(q, threshold, _steps_or_drift(record, breaks, threshold))
+
+
+def _single_step(
+    y: Float[np.ndarray, "n d"],
+    R: Float[np.ndarray, "n d d"],
+    directions: Mapping[str, Float[np.ndarray, " d"]],
+    alpha: float,
+) -> tuple[int, Float[np.ndarray, " d"], float] | None:
+    """The flight of the most significant step, with the scatter of the differences other than its own and the threshold of z;
+    None if it is not significant."""
+    best, n = None, len(y)
+    for k in range(_SHORTEST, n - _SHORTEST + 1):
+        q = _scatter(y, R, k)
+        record, threshold = _make_record(y, R, q, n - 2, directions, alpha, k)
+        ratio = math.sqrt(float(record.z2(0, np.array([k]), n)[0])) / threshold
+        if ratio > 1.0 and (best is None or ratio > best[0]):
+            best = ratio, (k, q, threshold)
+    return None if best is None else best[1]
+
+
+def _make_record(
+    y: Float[np.ndarray, "n d"],
+    R: Float[np.ndarray, "n d d"],
+    q: Float[np.ndarray, " d"],
+    differences: int,
+    directions: Mapping[str, Float[np.ndarray, " d"]],
+    alpha: float,
+    k: int = 0,
+) -> tuple[_Record, float]:
+    """The history in typical units, and the threshold of z. differences: number of those of which q is. k: flight of a step
+    on whose sides outliers are looked for, 0 for none."""
+    n = len(y)
+    freedom = _degrees_of_freedom(differences, q, R)
     price = float(stats.t.isf(0.5 * _CHANCE / len(directions), freedom)) ** 2
-    S = _inflate_outliers(y, R + np.diag(q**2))
+    S = R + np.diag(q**2)
+    S = np.concatenate(
+        [_inflate_outliers(y[part], S[part]) for part in (slice(k), slice(k, n)) if len(y[part])]
+    )
     unit = np.sqrt(np.median(np.diagonal(S, axis1=1, axis2=2), axis=0))
     unit = np.where(unit > 0.0, unit, 1.0)
     along = {name: np.asarray(a, dtype=float) / unit for name, a in directions.items()}
@@ -129,26 +184,31 @@ def detect_changes(
     thresholds = stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), pooled)
     threshold = float(np.min(thresholds))
     weight = (threshold / thresholds) ** 2
-    record = _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price, weight)
-    breaks = _eliminate(record, _refine(record, _candidates(record, threshold)), threshold)
-    return ChangeReport(q, threshold, _steps_or_drift(record, breaks, threshold))
+    return _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price, weight), threshold
 
 
-def _scatter(y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, " d"]:
+def _scatter(
+    y: Float[np.ndarray, "n d"], R: Float[np.ndarray, "n d d"], step: int | None = None
+) -> Float[np.ndarray, " d"]:
     """q_j for which the mean of psi^2 of the standardised successive differences is that of a normal distribution; its
-    variance is at least half of the observed scatter."""
+    variance is at least half of the observed scatter. step: flight whose difference from the one before does not count."""
     own = np.diagonal(R, axis1=1, axis2=2)
     return np.array(
         [
-            max(_excess_std(y[:, j], own[:, j]), math.sqrt(0.5) * _excess_std(y[:, j], np.zeros(len(y))))
+            max(
+                _excess_std(y[:, j], own[:, j], step),
+                math.sqrt(0.5) * _excess_std(y[:, j], np.zeros(len(y)), step),
+            )
             for j in range(y.shape[1])
         ]
     )
 
 
-def _excess_std(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"]) -> float:
+def _excess_std(y: Float[np.ndarray, " n"], own: Float[np.ndarray, " n"], step: int | None = None) -> float:
     """q of one quantity in addition to known variances; 0 if these explain the scatter."""
     known, squared = own[1:] + own[:-1], np.diff(y) ** 2
+    if step is not None:
+        known, squared = np.delete(known, step - 1), np.delete(squared, step - 1)
 
     def exceeds(q2: float) -> bool:
         standardised = squared / np.maximum(known + 2.0 * q2, 1e-300)
@@ -181,11 +241,11 @@ def _limit_covariances(S: Float[np.ndarray, "n d d"]) -> Float[np.ndarray, "n d 
     return S * scale[:, :, None] * scale[:, None, :]
 
 
-def _degrees_of_freedom(n: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:
+def _degrees_of_freedom(differences: int, q: Float[np.ndarray, " d"], R: Float[np.ndarray, "n d d"]) -> float:
     """Degrees of freedom of the scatter: those of q, or more if R is the larger part (Satterthwaite)."""
     own = np.median(np.diagonal(R, axis1=1, axis2=2), axis=0)
     factor = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
-    return _EFFICIENCY * (n - 1) * float(factor)
+    return _EFFICIENCY * differences * float(factor)
 
 
 class _Record:

@@ -26,6 +26,8 @@ _EXPLAINED_BY_TRIMS: Final = (
 )  # fmt: skip
 _RELATIVE: Final = ("vibration", "hover_command", "rotor_command")
 _FLOOR: Final = 1e-9
+_MASS_SCATTER: Final = 0.05  # relative: load, battery voltage, motors that warm up
+_LEVER_SCATTER: Final = 0.03  # of the distance of a rotor, of its torque ratio: place of the battery, gusts
 _EXPONENT_STD: Final = 0.2  # relative, of p in T = k c^p: curves lie between 1 (linear) and 2 (quadratic)
 
 
@@ -197,7 +199,7 @@ def _trim_changes(
     R += np.eye(y.shape[1]) * np.median(np.diagonal(R, axis1=1, axis2=2), axis=0) * _FLOOR + _FLOOR**2
     directions = {name: np.median([t["causes"][name] for t in trims], axis=0) for name in causes}
     changes = []
-    for mean_change in detect_changes(y, R, directions, alpha).changes:
+    for mean_change in detect_changes(y, R, directions, alpha, _usual_scatter(directions)).changes:
         for cause in mean_change.causes:
             name, sign = cause.direction, 1.0
             if (name, known) == ("mass", "mass"):
@@ -210,6 +212,16 @@ def _trim_changes(
             unit = "kg" if name == "mass" else "1" if is_relative else "m"
             changes.append(_change(records, rows, mean_change, cause, name, sign * before, unit, is_relative))
     return changes
+
+
+def _usual_scatter(directions: Mapping[str, Float[np.ndarray, " k"]]) -> Float[np.ndarray, " k"] | None:
+    """Usual scatter of the trims between flights, from the change by the thrust of one rotor: of log mass, and of the others
+    relative to the lever of a rotor. None without rotors."""
+    of_rotors = [row for name, row in directions.items() if name.startswith("rotor_scale")]
+    if not of_rotors:
+        return None
+    lever = np.max([np.abs(row / row[0]) for row in of_rotors], axis=0)
+    return np.array([_MASS_SCATTER, *(_LEVER_SCATTER * lever[1:])])
 
 
 def _thrust_change(size: float, share: float) -> float:
