@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
-from pymavlink.dialects.v20 import common
+from pymavlink.dialects.v20 import ardupilotmega as dialect
 
 EPOCH: Final = 1_800_000_000_000_000_000
 """Arrival of the first message, ns since 1970."""
@@ -33,10 +33,10 @@ class Sender:
     """Packs messages of one component as they are on the wire."""
 
     def __init__(self, system: int = 1, component: int = 1) -> None:
-        self.mav = common.MAVLink(None, srcSystem=system, srcComponent=component)
+        self.mav = dialect.MAVLink(None, srcSystem=system, srcComponent=component)
 
     def __call__(self, name: str, *fields) -> bytes:
-        packed = bytes(getattr(common, f"MAVLink_{name.lower()}_message")(*fields).pack(self.mav))
+        packed = bytes(getattr(dialect, f"MAVLink_{name.lower()}_message")(*fields).pack(self.mav))
         self.mav.seq = (self.mav.seq + 1) % 256
         return packed
 
@@ -87,6 +87,7 @@ def flight(
     left: Callable[[float], np.ndarray] = lambda t: np.ones(4),
     spin: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
     mixer: np.ndarray | None = None,
+    cause: str = "",
 ) -> Iterator[Piece]:
     """Frames from `start` to `seconds` of the motion, that first arrive at `arrival` s. boot: the vehicle's clock at motion
     time 0, s. push: a force from outside at a time of the motion, N, NED.
@@ -94,7 +95,8 @@ def flight(
     left: share of its thrust that each rotor has at a time of the motion; its command is larger by as much.
     spin: body rate beside that of the motion at a time of the motion, rad/s, FRD.
     mixer: command of each rotor per angular acceleration, s^2, FRD; which also brake
-    the spin; None: the motors do not turn the vehicle."""
+    the spin; None: the motors do not turn the vehicle.
+    cause: why rotors have less left, "motor" or "propeller"; the speeds of the rotors are then sent at 10 Hz."""
     rng, send = np.random.default_rng(seed), Sender(system)
     previous, last_rate = None, np.zeros(3)
     for k in range(round(start / STEP), round(seconds / STEP)):
@@ -131,6 +133,11 @@ def flight(
                     [*(1000.0 + 1000.0 * np.clip((command + turning) / left(t), 0.0, 1.0)), *[0.0] * 28],
                 ),
             )
+        if cause and k % 5 == 0:
+            thrust = np.linalg.norm(force) / MAX_THRUST / (1.0 if cause == "motor" else left(t))
+            rpm = np.round(8000.0 * np.sqrt(thrust) * (1.0 + 0.005 * rng.normal(size=4))).astype(int).tolist()
+            zeros = [0] * 4
+            yield at, send("ESC_TELEMETRY_1_TO_4", zeros, zeros, zeros, zeros, rpm, zeros)
         if motors > 1:
             yield at, send("ATTITUDE_TARGET", ms, 0, [1.0, 0.0, 0.0, 0.0], 0.0, 0.0, 0.0, command)
         yield at, send("HIGHRES_IMU", us, *felt, *rate, 0, 0, 0, 0, 0, 0, 0, 63)

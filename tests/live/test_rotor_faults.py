@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import pytest
@@ -16,12 +18,13 @@ from tests.live.conftest import fed, session
 AT, ROTOR = 10.0, 2
 
 
-def snapshots_of(airframe: Airframe, loss: float, seconds: float) -> list:
-    def left(t: float) -> np.ndarray:
-        return np.where((np.arange(4) == ROTOR) & (t >= AT), 1.0 - loss, 1.0)
+def left_of(loss: float) -> Callable[[float], np.ndarray]:
+    return lambda t: np.where((np.arange(4) == ROTOR) & (t >= AT), 1.0 - loss, 1.0)
 
+
+def snapshots_of(airframe: Airframe, loss: float, seconds: float) -> list:
     with jax.enable_x64(True):  # pyright: ignore[reportArgumentType]
-        return fed(session(airframe), list(simulated_flight.flight(seconds, left=left)))
+        return fed(session(airframe), list(simulated_flight.flight(seconds, left=left_of(loss))))
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,18 @@ def test_the_rotor_is_named_within_two_seconds(weak: list) -> None:
     assert event.t - AT < 2.0
     assert abs(event.values["share"] - 0.25) < 2.0 * event.values["std"]
     assert event_text(event).startswith(f"rotor {ROTOR} lost ")
+
+
+@pytest.mark.parametrize(("cause", "words"), [("motor", "motor and ESC"), ("propeller", "propeller")])
+def test_the_speeds_of_esc_telemetry_show_the_cause(airframe: Airframe, cause: str, words: str) -> None:
+    pieces = list(simulated_flight.flight(13.0, left=left_of(0.25), cause=cause))
+    with jax.enable_x64(True):  # pyright: ignore[reportArgumentType]
+        events = [e for m in fed(session(airframe), pieces) for e in m.events]
+    (lost,) = [e for e in events if e.code == "rotor_lost_thrust"]
+    assert lost.values["rotor"] == ROTOR
+    (event,) = [e for e in events if e.code == "rotor_fault_cause"]
+    assert event.values == {"rotor": ROTOR, "cause": cause}
+    assert event_text(event).endswith(f"check its {words}")
 
 
 def test_the_band_contains_the_mass_and_the_health_says_why(weak: list) -> None:

@@ -47,6 +47,7 @@ EVENT_TYPES: Final = {
     "crash": EventType("vehicle", Severity.ERROR),
     "rotor_lost_thrust": EventType("vehicle", Severity.WARNING),
     "motor_stopped": EventType("vehicle", Severity.ERROR),
+    "rotor_fault_cause": EventType("vehicle", Severity.WARNING),
     "estimation_started": EventType("estimate", Severity.NOTE),
     "sources_changed": EventType("estimate", Severity.NOTE),
     "estimation_paused": EventType("estimate", Severity.WARNING),

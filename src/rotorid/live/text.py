@@ -27,6 +27,7 @@ from rotorid.live.snapshot import (
 )
 from rotorid.results.text import join_words, label, plus_minus
 from rotorid.workflows.track.phases.text import course_text
+from rotorid.workflows.track.text import ROTOR_FAULT_CAUSES
 
 Values = Mapping[str, Any]
 
@@ -322,6 +323,7 @@ _EVENT_TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
         f"the motor of rotor {v['rotor']} stopped at {v['time']:.1f} s (it lost {_share(v)} of its thrust); the estimates are "
         "held"
     ),
+    "rotor_fault_cause": lambda v: f"rotor {v['rotor']}: {ROTOR_FAULT_CAUSES[v['cause']]}",
     "estimation_started": _rates,
     "sources_changed": lambda v: f"{_source_changes(v)}; {_rates(v)}",
     "estimation_paused": _estimation_paused,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
 from rotorid.models.airframe.airframe import Airframe, Quantity
@@ -35,6 +37,26 @@ def monitored(recording: Recording, airframe: Airframe) -> RotorFaultMonitor:
     return monitor
 
 
+def with_speeds(
+    recording: Recording, speeds: np.ndarray, airframe: Airframe, every: int = 5
+) -> RotorFaultMonitor:
+    """Monitored with measured speeds at every so many samples, quantised to 2 rad/s."""
+    monitor = RotorFaultMonitor(airframe, 1.0 / STEP, 1.0 / STEP, LAG)
+    for k, (t, rate, thrust) in enumerate(zip(*recording, strict=True)):
+        if k % every == 0:
+            monitor.add_speeds(float(t), 2.0 * np.round(0.5 * speeds[k]))
+        monitor.push(float(t), STEP, rate, thrust)
+    return monitor
+
+
+def speeds_of(recording: Recording, left: Callable[[float], np.ndarray], cause: str) -> np.ndarray:
+    """Speed of each rotor, rad/s, with 1 % noise. The one with a damaged propeller turns a little faster."""
+    lagged = lfilter([1.0 - np.exp(-STEP / LAG)], [1.0, -np.exp(-STEP / LAG)], recording.thrust, axis=0)
+    share = np.array([left(float(t)) for t in recording.t])
+    speed = 300.0 * np.sqrt(np.maximum(lagged, 0.0) * (share if cause == "motor" else share**-0.15))
+    return speed * (1.0 + 0.01 * np.random.default_rng(1).standard_normal(speed.shape))
+
+
 def weakened(loss: float, rotor: int, at: float = AT):
     return lambda t: np.where((np.arange(4) == rotor) & (t >= at), 1.0 - loss, 1.0)
 
@@ -49,6 +71,37 @@ def test_a_rotor_that_loses_thrust_is_named_in_time(airframe: Airframe, loss: fl
         assert fault.detected - AT < within
         assert abs(fault.share - loss) < 2.5 * fault.std < 0.2
         assert fault.is_stopped == (loss == 1.0)
+
+
+@pytest.mark.parametrize("loss", [0.15, 0.35])
+@pytest.mark.parametrize("cause", ["motor", "propeller"])
+def test_measured_speeds_show_whether_motor_or_propeller_is_at_fault(
+    airframe: Airframe, loss: float, cause: str
+) -> None:
+    left = weakened(loss, 2)
+    recording = rotate(AT + 4.0, 4, left, gusts=0.006)
+    (fault,) = with_speeds(recording, speeds_of(recording, left, cause), airframe).faults
+    assert (fault.rotor, fault.cause) == (2, cause)
+    assert fault.detected - AT < (0.8 if cause == "motor" else 1.5)
+    assert abs(fault.share - loss) < 2.5 * fault.std
+
+
+@pytest.mark.parametrize("sensor", ["stuck", "dead", "dies at the loss", "late", "ends"])
+def test_a_bad_sensor_gives_no_wrong_cause_and_no_fault(airframe: Airframe, sensor: str) -> None:
+    for loss in (0.0, 0.25):
+        left = weakened(loss, 1)
+        recording = rotate(AT + 3.0, 7, left, gusts=0.006)
+        speeds = speeds_of(recording, left, "motor")
+        if sensor == "late":
+            speeds = np.roll(speeds, 30, axis=0)
+        elif sensor == "ends":
+            speeds[recording.t > AT] = np.nan
+        else:
+            from_ = AT if sensor == "dies at the loss" else 0.0
+            speeds[recording.t >= from_, 1] = 300.0 if sensor == "stuck" else 0.0
+        faults = with_speeds(recording, speeds, airframe).faults
+        assert [fault.rotor for fault in faults] == ([1] if loss else [])
+        assert all(fault.cause == ("motor" if sensor == "late" else "") for fault in faults)
 
 
 def test_a_second_loss_is_found_beside_the_first(airframe: Airframe) -> None:

@@ -3,6 +3,7 @@
 flight.py       faults of a logged flight, and its thrust without what was lost
 monitor.py      samples of one vehicle to faults
 detector.py     the test for a loss
+rotor_speeds.py measured rotor speeds: motor or propeller
 filter_bank.py  filters of the torque balance, and the hypotheses of a loss
 torque_rows.py  rows of the torque balance
 """

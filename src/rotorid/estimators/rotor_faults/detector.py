@@ -11,6 +11,8 @@ is a hypothesis. A loss is reported where
     suddenness    a loss that grows does not explain more: gusts and what the air does in a manoeuvre come gradually
     duration      it lasts: longer for a small loss than for a stopped motor
 
+A rotor that turns slower than commanded, by its measured speed, needs less evidence: as much as a large loss.
+
 The share is then refined for some seconds, and the thrust of the rotor is corrected by it, so that further losses are found.
 Steady offsets and the ratio of thrust over inertia are learned in the first seconds: the airframe's inertia is only a prior.
 """
@@ -26,6 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.estimators.rotor_faults.filter_bank import FilterBank
+from rotorid.estimators.rotor_faults.rotor_speeds import Cause
 from rotorid.estimators.rotor_faults.torque_rows import TorqueRow
 
 LEARNING: Final = 3.0
@@ -54,6 +57,7 @@ _OTHER: Final = 0.7  # of the evidence, that another rotor may have
 _NO_TORQUE: Final = 0.2  # of the largest torque about an axis, below which a rotor has none
 _LARGE: Final = 0.5  # share from which on a loss is large
 _LONG, _SHORT = 0.9, 0.15  # s, that a small loss and a stopped motor last
+_OF_SLOW: Final = 0.4  # s, that a loss of a rotor lasts that turns slower than commanded
 _SHADOW: Final = (
     2.0  # s after an onset that was given up, in which later ones explain a part of the same change
 )
@@ -66,13 +70,15 @@ _MOST: Final = 0.99  # of the share, in the correction
 
 @dataclasses.dataclass(frozen=True)
 class RotorFault:
-    """A rotor that lost thrust. rotor: counted from 0. onset: s. detected: s. share: of its thrust that was lost, with std."""
+    """A rotor that lost thrust. rotor: counted from 0. onset: s. detected: s. share: of its thrust that was lost, with std.
+    cause: by the measured speeds."""
 
     rotor: int
     onset: float
     detected: float
     share: float
     std: float
+    cause: Cause = ""
 
     @property
     def is_stopped(self) -> bool:
@@ -127,9 +133,10 @@ class RotorFaultDetector:
             self._close()
         self._since, self._open, self._confirmed, self.suspected = 0.0, None, (-1, 0), None
 
-    def step(self, row: TorqueRow) -> RotorFault | None:
-        """Use a row. Returns a loss when it is detected, and again if it is found later that the motor stopped. After the share
-        of a motor that stopped is refined, no further loss is looked for: the vehicle falls."""
+    def step(self, row: TorqueRow, slow: int | None = None) -> RotorFault | None:
+        """Use a row. slow: a rotor that turns slower than commanded. Returns a loss when it is detected, and again if it is
+        found later that the motor stopped. After the share of a motor that stopped is refined, no further loss is looked for:
+        the vehicle falls."""
         if self._open is None and any(fault.is_stopped for fault in self.faults):
             return None
         self._rows += 1
@@ -152,7 +159,7 @@ class RotorFaultDetector:
             return self.faults[-1] if self.faults[-1].is_stopped and not had_stopped else None
         if self._since <= self._learning:
             return None
-        found = self._detect(row.t)
+        found = self._detect(row.t, slow)
         if found is None:
             self._confirmed = (-1, 0)
             return None
@@ -168,7 +175,7 @@ class RotorFaultDetector:
         self.faults.append(RotorFault(rotor, float(bank.onsets[slot]), row.end, share, std))
         return self.faults[-1]
 
-    def _detect(self, t: float) -> tuple[int, int] | None:
+    def _detect(self, t: float, slow: int | None) -> tuple[int, int] | None:
         self.suspected = None
         used = self._has_torque.T[None]
         if self._bank.most_evidence(used) < _EVIDENCE_OF_LARGE:
@@ -182,17 +189,18 @@ class RotorFaultDetector:
             share = np.where(s > 0.0, d / s, 0.0)
             own = np.where(S > 0.0, D / S, 0.0)
             is_large = share > _LARGE
+            is_likely = is_large | (np.arange(share.shape[1]) == slow)
             pattern_std = np.where(is_large, _PATTERN_STD_OF_LARGE, _PATTERN_STD) * share
             variance = np.where(S > 0.0, 1.0 / S, np.inf) + pattern_std[..., None] ** 2
             z = np.where(S > 0.0, D / np.sqrt(S), 0.0)
         is_same = np.sum((own - share[..., None]) ** 2 / variance, axis=2, where=used) < _CONSISTENT
-        of_axis = np.where(is_large, _AXIS_OF_LARGE, _AXIS)[..., None]
+        of_axis = np.where(is_likely, _AXIS_OF_LARGE, _AXIS)[..., None]
         shows = used & (z > 0.0) & (z**2 > of_axis)
-        cannot_show = is_large[..., None] & (share[..., None] ** 2 * S < of_axis)
+        cannot_show = is_likely[..., None] & (share[..., None] ** 2 * S < of_axis)
         is_evident = np.all(~used | shows | cannot_show, axis=2) & (shows.sum(axis=2) >= 2)
-        is_evident &= evidence > np.where(is_large, _EVIDENCE_OF_LARGE, _EVIDENCE)
+        is_evident &= evidence > np.where(is_likely, _EVIDENCE_OF_LARGE, _EVIDENCE)
         age = t - self._bank.onsets[:, None]
-        needed = np.where(is_large, _SHORT, _LONG)
+        needed = np.where(is_large, _SHORT, np.where(is_likely, _OF_SLOW, _LONG))
         shown = is_same & is_evident & (share > LEAST_LOSS)
         if shown.any():
             k = np.unravel_index(np.argmax(np.where(shown, evidence, 0.0)), evidence.shape)
@@ -203,7 +211,7 @@ class RotorFaultDetector:
         gradual = np.where(used, D, 0.0).sum(axis=2) ** 2 / np.maximum(
             np.where(used, S, 0.0).sum(axis=2), 1e-300
         )
-        usable &= is_large | (evidence > gradual.max(axis=0))
+        usable &= is_likely | (evidence > gradual.max(axis=0))
         if not usable.any():
             return None
         slot, rotor = np.unravel_index(np.argmax(np.where(usable, evidence, 0.0)), evidence.shape)
@@ -226,6 +234,10 @@ class RotorFaultDetector:
         s, d = float(S[slot, rotor].sum()), float(D[slot, rotor].sum())
         share = d / s
         return min(share, 1.0), math.sqrt(1.0 / s + (_MODEL_STD * share) ** 2 + _LEAST_STD**2)
+
+    def set_cause(self, cause: Cause) -> None:
+        """Set the cause of the last fault."""
+        self.faults[-1] = dataclasses.replace(self.faults[-1], cause=cause)
 
     def _refine(self, t: float) -> None:
         assert self._open is not None

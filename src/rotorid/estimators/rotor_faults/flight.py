@@ -26,7 +26,8 @@ from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import rotor_thrusts, thrust_lag, with_commanded_thrusts
 from rotorid.models.multirotor.thrust import ThrustCurve
-from rotorid.models.registry import MODEL_INPUTS
+from rotorid.models.registry import MODEL_INPUTS, usable_inputs
+from rotorid.signals.inspection.checks.rotor_speeds import spikes
 from rotorid.signals.sampling import averaged_input, grid_times
 from rotorid.signals.series import Intervals, interpolate_linear
 
@@ -58,8 +59,14 @@ class FlightFaults:
             Finding(
                 "motor_stopped" if fault.is_stopped else "rotor_lost_thrust",
                 Severity.WARNING,
-                {"rotor": fault.rotor, "time": fault.onset, "share": fault.share, "std": fault.std},
-                ("rotor_command", "body_rate"),
+                {
+                    "rotor": fault.rotor,
+                    "time": fault.onset,
+                    "share": fault.share,
+                    "std": fault.std,
+                    "cause": fault.cause,
+                },
+                ("rotor_command", "body_rate", *(("rotor_speed",) if fault.cause else ())),
             )
             for fault in self.faults
         )
@@ -90,7 +97,7 @@ class FlightFaults:
         return std
 
     def corrected(self, flight: Flight, airframe: Airframe) -> Flight:
-        """A flight whose rotor signals give the thrust that is left.
+        """A flight whose rotor signals give the thrust that is left. Measured speeds are right where a motor is at fault.
 
         Args:
             flight: in which the faults were found.
@@ -102,7 +109,8 @@ class FlightFaults:
         for name in MODEL_INPUTS:
             if name in flight:
                 signal = flight[name]
-                left = effectiveness(signal.times, signal.values.shape[1], self.faults)
+                faults = [f for f in self.faults if name != "rotor_speed" or f.cause != "motor"]
+                left = effectiveness(signal.times, signal.values.shape[1], faults)
                 values = _weaker(signal, left, airframe.thrust_curve)
                 changed.append(dataclasses.replace(signal, values=values))
         if "thrust" in flight:
@@ -128,7 +136,8 @@ def find_rotor_faults(
     Returns:
         The faults; none where log or airframe lack what it needs.
     """
-    thrusts = _thrusts(flight, airframe)
+    is_of_speeds = usable_inputs(flight, airframe)[:1] == ["rotor_speed"]
+    thrusts = _thrusts(_without_spikes(flight) if is_of_speeds else flight, airframe)
     if thrusts is None:
         return FlightFaults()
     rate = min(_RATE, max(flight["body_rate"].rate, thrusts.rate))
@@ -144,11 +153,18 @@ def find_rotor_faults(
     monitor = RotorFaultMonitor(
         airframe, rate, command_rate or thrusts.rate, thrust_lag(flight, airframe, MODEL_INPUTS)
     )
+    if "rotor_speed" in flight and not is_of_speeds:
+        speeds = flight["rotor_speed"]
+        for at, speed in zip(speeds.times.tolist(), speeds.values, strict=True):
+            monitor.add_speeds(at, speed)
     last = -np.inf
     for k in np.flatnonzero(in_air & has_thrust & has_rate):
         monitor.push(float(t[k]), float(t[k] - last), body_rate[k], thrust[k])
         last = t[k]
-    return FlightFaults(monitor.faults, thrusts)
+    faults = monitor.faults
+    if is_of_speeds:  # what the speeds promise is missing
+        faults = tuple(dataclasses.replace(fault, cause="propeller") for fault in faults)
+    return FlightFaults(faults, thrusts)
 
 
 def effectiveness(
@@ -159,6 +175,19 @@ def effectiveness(
     for fault in faults:
         left[t >= fault.onset, fault.rotor] *= 1.0 - fault.share
     return left
+
+
+def _without_spikes(flight: Flight) -> Flight:
+    """A flight whose measured rotor speeds have no spikes."""
+    signal = flight["rotor_speed"]
+    is_bad = spikes(signal.times, signal.values)
+    if not is_bad.any() or is_bad.all(axis=0).any():
+        return flight
+    columns = [
+        np.interp(signal.times, signal.times[~bad], v[~bad])
+        for v, bad in zip(signal.values.T, is_bad.T, strict=True)
+    ]
+    return flight.with_signals(dataclasses.replace(signal, values=np.stack(columns, axis=1)))
 
 
 def _thrusts(flight: Flight, airframe: Airframe) -> Signal | None:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.estimators.rotor_faults.detector import RotorFault, RotorFaultDetector
+from rotorid.estimators.rotor_faults.rotor_speeds import RotorSpeeds
 from rotorid.estimators.rotor_faults.torque_rows import TorqueRows
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
@@ -17,6 +18,7 @@ from rotorid.models.system import GRAVITY
 MAX_GAP: Final = 1.0
 """Longest gap between samples that is bridged, s."""
 
+_CAUSE_TIME: Final = 6.0  # s after a detection, in which its cause is looked for
 _STRETCH: Final = 0.05  # s
 _LONGEST_STRETCH: Final = 0.25  # s
 _LEAST_TORQUE: Final = 1e-9  # N m per N
@@ -48,6 +50,9 @@ class RotorFaultMonitor:
         samples = max(round(stretch * rate), 1)
         self._weight = airframe.mass.number * GRAVITY
         self._rows = TorqueRows(J, lag, stretch)
+        self._lag = lag
+        self._speeds: RotorSpeeds | None = None  # until the first
+        self._slow: int | None = None
         self._detector = RotorFaultDetector(
             G / J[:, None], self._weight / len(airframe.rotors), samples / rate, faults
         )
@@ -61,6 +66,12 @@ class RotorFaultMonitor:
     def suspected(self) -> tuple[int, float] | None:
         """Rotor and lost share of a loss that shows, but has not lasted long enough to be detected; None without one."""
         return self._detector.suspected
+
+    def add_speeds(self, t: float, speed: Float[np.ndarray, " rotors"]) -> None:
+        """Add measured speeds of the rotors. t: s; may be ahead of the samples. speed: rad/s."""
+        if self._speeds is None:
+            self._speeds = RotorSpeeds(self._detector.effectiveness.size, self._lag)
+        self._speeds.add(t, speed)
 
     def forget(self) -> None:
         """Forget all faults."""
@@ -90,9 +101,25 @@ class RotorFaultMonitor:
         if dt > MAX_GAP or float(thrust.sum()) < _LEAST_THRUST * self._weight:
             self._detector.restart()
             self._rows.restart()
+            if self._speeds is not None:
+                self._speeds.restart()
+            self._slow = None
             return None
+        if self._speeds is not None and self._speeds.step(t, dt, thrust):
+            self._slow = self._speeds.suspected()
+            self._find_cause(t, self._speeds)
         row = self._rows.push(t, dt, rate, thrust)
-        return None if row is None else self._detector.step(row)
+        return None if row is None else self._detector.step(row, self._slow)
+
+    def _find_cause(self, t: float, speeds: RotorSpeeds) -> None:
+        """Find the cause of the last fault, for some seconds."""
+        if not self._detector.faults:
+            return
+        fault = self._detector.faults[-1]
+        if not fault.cause and 0.0 <= t - fault.detected < _CAUSE_TIME:
+            cause = speeds.cause(fault.rotor, fault.onset, fault.share, fault.std)
+            if cause:
+                self._detector.set_cause(cause)
 
 
 def can_monitor(airframe: Airframe) -> bool:

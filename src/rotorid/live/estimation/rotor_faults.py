@@ -22,6 +22,7 @@ from jaxtyping import Float
 
 from rotorid.estimators.rotor_faults.detector import RotorFault
 from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
+from rotorid.live.estimation.airframe_identification import SessionEvent
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.estimation.thrust_model import ThrustModel
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
@@ -31,6 +32,7 @@ from rotorid.workflows.wrench.rotor_faults import lost_wrench
 _FORGOTTEN: Final = 3.0  # tau, s
 _COMMAND, _RATE = "rotor_command", "body_rate"
 _LEVEL: Final = (1.0, 0.0, 0.0, 0.0)
+_SAME_RATE: Final = 0.1  # relative difference of rates that is none
 _GRID: Final = 501  # commands at which the curve is inverted
 
 
@@ -48,9 +50,12 @@ class RotorFaults:
         self._airframe, self._thrust_model = airframe, thrust_model
         self._can_monitor = can_monitor(airframe)
         self._monitor: RotorFaultMonitor | None = None
+        self._rates = 0.0, 0.0
         self._last = -math.inf
         self._thrusts = np.zeros(len(airframe.rotors))
         self._earlier = 0  # faults of earlier flights
+        self._causes = 0  # faults whose cause was reported, or that are too old for one
+        self._events: list[SessionEvent] = []
         self.has_stopped = False
         if self._can_monitor:
             self._allocation = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)
@@ -71,11 +76,15 @@ class RotorFaults:
         faults = () if self._monitor is None else self._monitor.faults
         lag = self._airframe.number("motor_time_constant", MOTOR_LAG)
         command_rate = 1.0 / command_period if command_period > 0.0 else rate
+        rates = rate, command_rate
+        if self._monitor is not None and np.allclose(rates, self._rates, rtol=_SAME_RATE):
+            return
+        self._rates = rates
         self._monitor = RotorFaultMonitor(self._airframe, rate, command_rate, lag, faults)
 
     def forget(self) -> None:
         """Forget all faults: the vehicle was switched off and on, or flies after a motor stopped."""
-        self._earlier, self.has_stopped = 0, False
+        self._earlier, self._causes, self.has_stopped = 0, 0, False
         if self._monitor is not None:
             self._monitor.forget()
 
@@ -87,6 +96,16 @@ class RotorFaults:
     def has_fault(self) -> bool:
         """Whether a rotor lost thrust."""
         return self._monitor is not None and bool(self._monitor.faults)
+
+    def add_speeds(self, t: float, speeds: tuple[float, ...]) -> None:
+        """Add measured speeds of the rotors. t: session time, s. speeds: rad/s."""
+        if self._monitor is not None:
+            self._monitor.add_speeds(t, np.array(speeds))
+
+    def take_events(self) -> list[SessionEvent]:
+        """Remove and return the events since the last call."""
+        events, self._events = self._events, []
+        return events
 
     def update(self, row: SampleRow, inputs: Mapping[str, slice]) -> RotorFault | None:
         """Use a row in the air. inputs: slices of the row's u. Returns a fault when it is detected, and
@@ -100,7 +119,17 @@ class RotorFaults:
         dt, self._last = row.t - self._last, row.t
         fault = self._monitor.push(row.t, dt, np.array(row.u[inputs[_RATE]]), thrust)
         self.has_stopped |= fault is not None and fault.is_stopped
+        self._report_cause(row.t)
         return fault
+
+    def _report_cause(self, t: float) -> None:
+        """Add an event when the cause of the last fault is found, at session time t, s."""
+        assert self._monitor is not None
+        faults = self._monitor.faults
+        if len(faults) > self._causes and faults[-1].cause:
+            self._causes = len(faults)
+            values = {"rotor": faults[-1].rotor, "cause": faults[-1].cause}
+            self._events.append(("rotor_fault_cause", t, values))
 
     def corrected(self, row: SampleRow, inputs: Mapping[str, slice]) -> SampleRow:
         """A row whose rotor commands give the thrust that is left. inputs: slices of the row's u."""

@@ -149,6 +149,9 @@ class SessionEstimators:
         self.battery.add(signal, t, values, is_flying=self._tracker.is_flying)
         if signal in ("battery_current", "battery_remaining"):
             return
+        if signal == "rotor_speed":
+            self.rotor_faults.add_speeds(t, values)
+            return
         if self.identification is not None:
             self.identification.add(signal, t, values)
         if signal == "airborne":
@@ -255,12 +258,12 @@ class SessionEstimators:
         return readings
 
     def take_events(self) -> list[SessionEvent]:
-        """Remove and return the events of the identification and of the battery since the last call."""
+        """Remove and return the events of the identification, of the battery and of the rotors since the last call."""
         events = [] if self.identification is None else self.identification.take_events()
-        return events + self._sag.take_events()
+        return events + self._sag.take_events() + self.rotor_faults.take_events()
 
     def last_events(self) -> list[SessionEvent]:
-        """The last events of the identification and of the battery, at the end of the session."""
+        """The last events of the identification, of the battery and of the rotors, at the end of the session."""
         if self.identification is not None:
             self.identification.end()
         return self.take_events()

@@ -27,6 +27,7 @@ SIGNALS: Final = (
     "position",
     "airborne",
     "collective_command",
+    "rotor_speed",
 )
 """Signals that a session uses if they are available."""
 
@@ -44,7 +45,7 @@ _SLOW: Final = 2.5  # Hz; lower rates are not told apart
 _SETTLED: Final = 1.15  # ratio of two rates in succession that is no transition
 _RATE_IS_IRRELEVANT: Final = (
     *("battery_voltage", "battery_current", "battery_remaining"),
-    *("position", "airborne"),
+    *("position", "airborne", "rotor_speed"),
 )
 _HYSTERESIS: Final = 1.25  # on the ratios of `choose`
 _INTERPOLATION_HYSTERESIS: Final = 1.2

@@ -140,10 +140,18 @@ def _slow_commands(v: Values) -> str:
     )
 
 
+ROTOR_FAULT_CAUSES: Final = {
+    "": "check its propeller, motor and ESC",
+    "motor": "it turns slower than commanded: check its motor and ESC",
+    "propeller": "it turns as fast as commanded: check its propeller",
+}
+"""What is at fault in a rotor that lost thrust, by the cause (see `estimators.rotor_faults.rotor_speeds`)."""
+
+
 def _rotor_lost_thrust(v: Values) -> str:
     share = plus_minus(100.0 * v["share"], 100.0 * v["std"], "%")
     return (
-        f"Rotor {v['rotor']} lost {share} of its thrust at {v['time']:.1f} s: check its propeller, motor and ESC. The mass "
+        f"Rotor {v['rotor']} lost {share} of its thrust at {v['time']:.1f} s; {ROTOR_FAULT_CAUSES[v['cause']]}. The mass "
         "after that is corrected for it."
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rotorid.findings import Finding
 from rotorid.results.text import duration_text, join_words, label, percent, plus_minus, title, value_text
+from rotorid.workflows.track.text import ROTOR_FAULT_CAUSES
 from rotorid.workflows.wrench.contacts import Contact
 
 LASTING: Final = 10.0
@@ -142,7 +143,7 @@ def _share(v: Values) -> str:
 
 def _rotor_lost_thrust(v: Values) -> str:
     return (
-        f"Rotor {v['rotor']} lost {_share(v)} of its thrust at {v['time']:.1f} s: check its propeller, motor and ESC. What it "
+        f"Rotor {v['rotor']} lost {_share(v)} of its thrust at {v['time']:.1f} s; {ROTOR_FAULT_CAUSES[v['cause']]}. What it "
         "lost is not counted as an external wrench; the band includes the uncertainty of the loss."
     )
 
