@@ -9,8 +9,9 @@ contains one of them and further states of the filter.
    normalised innovations over `bias_memory` is further from zero than `bias_gate` standard deviations of such a mean of white
    noise, and than one standard deviation of a measurement (the assumed noise also stands for slow errors).
 4. Reset after a detection. The covariance of the parameters is inflated by `RESET_DRIFT_TIME` seconds of their drift, so that
-   parameters that change quickly (mass, wind) move first and constant ones (drag) hardly move. The states of a rejected block's
-   name are reset and await a measurement. The estimate says RECOVERING for a while.
+   parameters that change quickly (mass, wind) move first and constant ones (drag) hardly move. States that have blocks of their
+   own are reset and await a measurement: those of a rejected block, and after a bias all of them, since their estimates lag
+   behind and the correction of this lag would make the parameters overshoot. The estimate says RECOVERING for a while.
 5. Gaps. After a gap longer than `max_gap` all states are reset. After invalid numbers the whole prior is restored.
 """
 
@@ -213,7 +214,9 @@ class AbstractGaussianFilter(AbstractEstimator):
         rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
         is_overdue = rejection_time > tuning.thresholds.patience
         bias = self._updated_bias(state.bias, step, sample)
-        is_inconsistent = jnp.any(is_overdue) | self._is_biased(bias, state.consistency)
+        is_biased = self._is_biased(bias, state.consistency)
+        is_restored = is_overdue | (is_biased & is_direct(self.joint))
+        is_inconsistent = jnp.any(is_overdue) | is_biased
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, step.nis, dof, sample.dt)
 
         numbers = step.innovation, step.innovation_std, step.nis, bias, nis_ratio
@@ -239,10 +242,10 @@ class AbstractGaussianFilter(AbstractEstimator):
             elapsed=state.elapsed,
             blocks=BlockStatus(
                 rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
-                is_awaited=(is_awaited & ~is_measured) | is_overdue | is_invalid,
+                is_awaited=(is_awaited & ~is_measured) | is_restored | is_invalid,
             ),
             bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), bias),
-            reset=PendingReset(self.joint.states_measured(is_overdue), is_inconsistent),
+            reset=PendingReset(self.joint.states_measured(is_restored), is_inconsistent),
             consistency=Consistency(jnp.where(is_restarted, 1.0, nis_ratio), recovery),
             innovation=jax.tree.map(
                 lambda leaf: jnp.where(is_invalid, 0, leaf),
@@ -308,9 +311,9 @@ def usable_mask(
     less than `RECOVERY` ago; a state that is not measured by then is not awaited any longer.
     """
     outputs = joint.system.outputs
-    is_direct = jnp.array([place is not None for _, place in directly_measured_states(joint)])
-    is_missing = jnp.any(is_direct & is_awaited & ~complete_blocks(outputs, mask))
-    return mask & (~(is_new & is_missing) | per_dimension(outputs, is_direct))
+    direct = is_direct(joint)
+    is_missing = jnp.any(direct & is_awaited & ~complete_blocks(outputs, mask))
+    return mask & (~(is_new & is_missing) | per_dimension(outputs, direct))
 
 
 def process_std_over(
@@ -335,3 +338,8 @@ def directly_measured_states(joint: Joint) -> tuple[tuple[slice, slice | None], 
         is_same = place is not None and place.stop - place.start == block.dim
         pairs.append((outputs.tangent[name], place if is_same else None))
     return tuple(pairs)
+
+
+def is_direct(joint: Joint) -> Bool[Array, " blocks"]:
+    """Output blocks that measure the state of the same name."""
+    return jnp.array([place is not None for _, place in directly_measured_states(joint)])
