@@ -14,6 +14,9 @@ run length of R. Adams, D. MacKay, Bayesian online changepoint detection, 2007, 
 With known changepoints (`rotorid.models.known_changepoints`) every hypothesis is inflated by the covariance of a jump at each
 of them. Without branches the filter is one EKF with rates, which detects no changes itself.
 
+A single noisy sample can make a change probable until the next one contradicts it. While the mixture is wider by
+`_UNDECIDED` than one of its probable hypotheses, the health is NO_INFORMATION: the data do not yet decide about a change.
+
 A block of measurements is accepted if it passes the gate of at least one hypothesis. The estimate also has the parameters `lag`
 ago: a hypothesis whose change is younger than the lag contributes its estimate before the change.
 """
@@ -76,6 +79,11 @@ from rotorid.numerics.conditioning import joseph_updates
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import product
 from rotorid.signals.samples import Samples
+
+_PROBABLE = 0.05  # weight of a hypothesis
+
+_UNDECIDED = 3.0
+"""Standard deviation of the mixture over that of a probable hypothesis, beyond which a change is undecided."""
 
 
 class AdaptiveState(eqx.Module):
@@ -315,7 +323,8 @@ class Adaptive(AbstractEstimator):
         lagged_coordinate = w @ lagged_z
         lagged, lagged_scale = self.joint.values_and_slopes(lagged_coordinate)
         informed = std[n : n + count] < INFORMED * self.tuning.uninformed_std(state.elapsed)
-        lacks_information = (state.health == int(Health.OK)) & ~(informed[0] if count else jnp.ones((), bool))
+        is_decided = informed[0] & ~self._is_undecided(h, P) if count else jnp.ones((), bool)
+        lacks_information = (state.health == int(Health.OK)) & ~is_decided
         return AdaptiveEstimate(
             state=z[:size],
             state_std=std[:n],
@@ -333,6 +342,12 @@ class Adaptive(AbstractEstimator):
             lagged=lagged,
             lagged_std=lagged_scale * jnp.sqrt(w @ (lagged_var + (lagged_z - lagged_coordinate) ** 2)),
         )
+
+    def _is_undecided(self, h: Hypotheses, P: Float[Array, "dim dim"]) -> Bool[Array, ""]:
+        """Whether the first tracked parameter is far less certain in the mixture (P) than in a probable hypothesis."""
+        n = self.joint.states_dim
+        variance = jnp.where(h.weight > jnp.log(_PROBABLE), h.P[:, n, n], jnp.inf)
+        return P[n, n] > _UNDECIDED**2 * jnp.min(variance)
 
     def _lagged_parameters(
         self, h: Hypotheses, lag: Float[Array, ""]

@@ -44,7 +44,8 @@ class Health(enum.IntEnum):
     def meaning(self) -> str:
         return {
             Health.OK: "informed and consistent",
-            Health.NO_INFORMATION: "the data carry little information about the first tracked parameter so far",
+            Health.NO_INFORMATION: "the data carry little information about the first tracked parameter, or do not yet decide "
+            "whether it changed",
             Health.OUTLIER: "a measurement was rejected",
             Health.OUT_OF_RANGE: "the model does not hold here (rotors at their limit): measurements have little weight",
             Health.INCONSISTENT: "innovations are larger than the model expects",
