@@ -73,7 +73,7 @@ def test_page(results) -> None:
     page = identify_calibration_page(
         results[0].rows, results[0].curves, results[0].flights, results[0].failed, study.TARGET_COVERAGE, 0
     )
-    assert "drag" in headline(results[0].rows, study.TARGET_COVERAGE)[1]
+    assert headline(results[0].rows, study.TARGET_COVERAGE)[1].startswith("Outside: drag")
     assert "flight=5: no excitation" in page
     assert page.count('class="chart"') == 3
     assert headline([], study.TARGET_COVERAGE) == ("The identification failed for all flights.",)

@@ -3,7 +3,7 @@
 For each quantity, with z the error divided by the estimated standard deviation:
 
     coverage            share of the flights with |z| <= 1.96, with its 95 % interval by Wilson's score
-    mean of z           bias in standard deviations
+    mean of z           bias in standard deviations, with its standard error
     std of z            1 for consistent standard deviations
     information gain    relative reduction of the prior standard deviation, median over the flights
 
@@ -139,6 +139,7 @@ def summary(rows: Sequence[Row]) -> tuple[list[Row], tuple[Curve, ...]]:
             "coverage, low": low,
             "coverage, high": high,
             "mean of z": float(np.mean(z)),
+            "standard error of z": float(np.std(z) / math.sqrt(n)),
             "std of z": float(np.std(z)),
             "rms error": float(np.sqrt(np.mean((value - truth) ** 2))),
             "std, median": float(np.median(std)),

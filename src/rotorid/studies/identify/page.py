@@ -16,6 +16,7 @@ from rotorid.studies.page_parts import Numbers, number_text
 from rotorid.studies.study_files import Curve, Row
 
 _PART: Final = "quantities"
+_BIAS: Final = 3.0  # standard errors
 
 
 def identified_quantities(n: Numbers) -> list[str]:
@@ -24,28 +25,47 @@ def identified_quantities(n: Numbers) -> list[str]:
 
 
 def miscalibrated(n: Numbers, target: tuple[float, float]) -> list[str]:
-    """The quantities whose coverage is outside the target range."""
+    """The quantities whose coverage is outside the target range: the 95 % interval of their coverage does not meet it."""
+    low, high = (
+        {q: n.get(_PART, q, f"coverage, {end}").value for q in identified_quantities(n)}
+        for end in ("low", "high")
+    )
+    return [q for q in low if high[q] < target[0] or low[q] > target[1]]
+
+
+def biased(n: Numbers) -> list[str]:
+    """The quantities whose mean of z is more than `_BIAS` standard errors from zero."""
     return [
-        q for q in identified_quantities(n) if not target[0] <= n.get(_PART, q, "coverage").value <= target[1]
+        q
+        for q in identified_quantities(n)
+        if abs(n.get(_PART, q, "mean of z").value) > _BIAS * n.get(_PART, q, "standard error of z").value
     ]
 
 
 def headline(rows: Sequence[Row], target: tuple[float, float]) -> tuple[str, ...]:
-    """The study in two or three lines. target: range of the coverage."""
+    """The study in a few lines. target: range of the coverage."""
     n = Numbers(rows)
-    quantities, others = identified_quantities(n), miscalibrated(n, target)
+    quantities, outside = identified_quantities(n), miscalibrated(n, target)
     joint = n.get("all", "all", "coverage")
     if not quantities:
         return ("The identification failed for all flights.",)
-    range_text = f"{100 * target[0]:.0f} to {100 * target[1]:.0f} %"
-    other_texts = ", ".join(f"{label(q)} {_percent(n.get(_PART, q, 'coverage').value)}" for q in others)
-    return (
-        f"The 95 % bands of {len(quantities) - len(others)} of {len(quantities)} quantities contain the true value in "
-        f"{range_text} of {n.get(_PART, quantities[0], 'coverage').flights} flights.",
-        *([f"The others: {other_texts}."] if others else []),
-        f"The joint 95 % region of all quantities contains the true values in {_percent(joint.value)} of the flights "
-        f"({_interval(n, 'all', 'all')}).",
+    range_text, flights = f"{100 * target[0]:.0f} to {100 * target[1]:.0f} %", joint.flights
+    lines = [
+        f"The coverage of the 95 % bands agrees with {range_text} for {len(quantities) - len(outside)} of {len(quantities)} "
+        f"quantities: its 95 % interval from {flights} flights meets that range. The smallest is "
+        f"{_least_coverage(n, quantities)}.",
+    ]
+    if outside:
+        lines.append(f"Outside: {', '.join(f'{label(q)} {_coverage_text(n, _PART, q)}' for q in outside)}.")
+    if of_bias := biased(n):
+        means = ", ".join(f"{label(q)} {_mean_text(n, q)}" for q in of_bias)
+        lines.append(
+            f"Biased by more than {_BIAS:.0f} standard errors (mean of z ± standard error): {means}."
+        )
+    lines.append(
+        f"The joint 95 % region of all quantities contains the true values in {_coverage_text(n, 'all', 'all')} of the flights."
     )
+    return tuple(lines)
 
 
 def identify_calibration_page(
@@ -87,6 +107,21 @@ _NOTES: Final = (
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
+
+
+def _coverage_text(n: Numbers, part: str, method: str) -> str:
+    """A coverage with its 95 % interval."""
+    return f"{_percent(n.get(part, method, 'coverage').value)} ({_interval(n, part, method)})"
+
+
+def _least_coverage(n: Numbers, quantities: Sequence[str]) -> str:
+    least = min(quantities, key=lambda q: n.get(_PART, q, "coverage").value)
+    return f"{_coverage_text(n, _PART, least)}, of {label(least)}"
+
+
+def _mean_text(n: Numbers, quantity: str) -> str:
+    mean, error = (n.get(_PART, quantity, name).value for name in ("mean of z", "standard error of z"))
+    return f"{mean:+.2f} ± {error:.2f}".replace("-", "−")
 
 
 def _interval(n: Numbers, part: str, method: str) -> str:
@@ -146,8 +181,9 @@ def _coverage(page: Page, n: Numbers, target: tuple[float, float]) -> None:
 def _table(page: Page, n: Numbers) -> None:
     page.section(
         "Every quantity",
-        "z: error divided by its estimated standard deviation. A nonzero mean is a bias. The standard deviation is 1 for a "
-        "calibrated estimate. Information gain: reduction of the prior standard deviation. Errors are in SI units.",
+        "z: error divided by its estimated standard deviation. A mean of many standard errors (behind ±) is a bias. The "
+        "standard deviation is 1 for a calibrated estimate. Information gain: reduction of the prior standard deviation. "
+        "Errors are in SI units.",
     )
     head = [
         "quantity", "coverage (%)", "interval (%)", "mean of z", "std of z", "RMS error", "estimated std, median", "prior std",
@@ -157,14 +193,14 @@ def _table(page: Page, n: Numbers) -> None:
     for q in identified_quantities(n):
         value = {
             name: n.get(_PART, q, name).value
-            for name in ("mean of z", "std of z", "rms error", "std, median", "prior std")
+            for name in ("std of z", "rms error", "std, median", "prior std")
         }
         body.append(
             [
                 label(q),
                 f"{100 * n.get(_PART, q, 'coverage').value:.1f}",
                 _interval(n, _PART, q).replace(" %", ""),
-                f"{value['mean of z']:+.2f}".replace("-", "−"),
+                _mean_text(n, q),
                 f"{value['std of z']:.2f}",
                 *(number_text(value[name]) for name in ("rms error", "std, median", "prior std")),
                 f"{100 * n.get(_PART, q, 'information gain, median').value:.0f}",
