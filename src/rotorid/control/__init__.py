@@ -7,6 +7,7 @@ gain_scheduling.py          gain-scheduled LPV control with a certificate
 semidefinite_programs.py    semidefinite programs of gain scheduling
 nmpc.py                     nonlinear model predictive control of any System
 multiple_shooting.py        one iteration of NMPC as a CasADi function
+retiming.py                 planner that re-times a path to the thrust of the vehicle
 thrust_rates.py             NMPC of a multirotor with thrust rates as inputs
 gate.py                     the gate: when an estimate replaces a nominal value
 independent_mass_check.py   independent check of the mass, from velocity and thrust alone

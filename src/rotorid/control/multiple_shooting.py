@@ -67,7 +67,8 @@ def _stage(
         if step is not None:
             return space.pack(step(space.unpack(x), inputs.unpack(u), p, dt))
         rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), inputs.unpack(u), p))  # noqa: E731
-        return integrators.step(space, rate, x, dt)
+        solved = system.solve_lags(space.unpack(x), inputs.unpack(u), p, dt)
+        return integrators.step_with_solved(space, rate, x, dt, solved)
 
     def gap_of(x, u, x_next, dx, du, q):
         return space.minus(next_state(space.plus(x, dx), u + du, q), x_next)
@@ -122,7 +123,7 @@ def sqp_iteration(
         parameters: values that differ from the priors of the System.
         state_bounds: lower and upper bound by vector block, for x_1 to x_N.
         free: names of parameters; their values are one additional argument, a vector in that order.
-        step: discrete model; None: a Runge-Kutta step of the dynamics.
+        step: discrete model; None: a Runge-Kutta step of the dynamics, with lags in closed form.
     """
     space, n, m = system.states, system.states.dim, system.inputs.size
     stage = _stage(system, dt, W, V, parameters, free, step)

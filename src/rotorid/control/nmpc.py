@@ -58,7 +58,8 @@ class NMPC:
     if the inputs permit that within one step. terminal: factor on the weights of the last state. parameters:
     values that differ from the priors of the System. free: names of parameters that can be set at each call, for
     example the tracked mass of a vehicle, without building the controller again. step: discrete model of the System, for
-    one whose fastest time constant is below about half of dt; None: a Runge-Kutta step of its dynamics.
+    one whose fastest time constant is below about half of dt; None: a Runge-Kutta step of its dynamics, in which the lags that
+    the System solves may be of any length.
     """
 
     def __init__(

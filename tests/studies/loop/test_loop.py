@@ -10,7 +10,8 @@ import pytest
 from rotorid.report.page import escape
 from rotorid.simulation.closed_loop import GATE
 from rotorid.studies.loop import flights as loop_flights
-from rotorid.studies.loop import study
+from rotorid.studies.loop import study, whole_model
+from rotorid.studies.loop.model_page import MODEL_LABELS, WHOLE
 from rotorid.studies.loop.page import LABELS, headline, loop_page, worst_cell
 from rotorid.studies.page_parts import Numbers
 from rotorid.studies.study_files import Row
@@ -27,9 +28,11 @@ def results(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(study, "MASS_SOURCES", MASS_SOURCES)
         patch.setattr(study, "FAILURE_SOURCES", FAILURE_SOURCES)
+        patch.setattr(whole_model, "TEAM_LEAD", 0.6)
+        patch.setattr(whole_model, "TEAM_WINDOW", 0.4)
         reports = []
         first = study.loop(folder, size=SIZE, workers=1, progress=lambda *report: reports.append(report))
-        patch.setattr(study, "flights_part", None)
+        patch.setattr(study, "part_of_tasks", None)
         return first, study.loop(folder, size=SIZE, workers=1), reports
 
 
@@ -37,7 +40,7 @@ def test_a_finished_study_is_read_from_its_files(results) -> None:
     first, resumed, reports = results
     assert list(map(str, first.rows)) == list(map(str, resumed.rows))
     assert len(first.curves) == len(resumed.curves) > 0
-    assert first.flights == 14
+    assert first.flights == 14 + 10 + 4
     assert reports[-1] == ("failure no output", 2, 2)
 
 
@@ -56,6 +59,9 @@ def test_means_agree_with_the_flights(results) -> None:
     assert n.get("hard", "nominal", "of nominal").value == 1.0
     assert n.get("hard", "nominal", "rms error").value > 1.2 * nominal.value
     assert known.value < nominal.value
+    assert n.get("model", WHOLE, "path error of nominal").flights == 2
+    assert n.get("model", WHOLE, "path error of nominal").value < 1.0
+    assert n.get("team", "nominal", "of nominal").value == 1.0
     task = study.cell_tasks(SIZE, 0)[0]
     assert loop_flights.simulate_task(task) == loop_flights.simulate_task(task)
 
@@ -91,6 +97,7 @@ def test_page(results) -> None:
     for text in (
         *headline(first.rows),
         *LABELS.values(),
+        *MODEL_LABELS.values(),
         "there are no reports",
         "Effort and saturation",
         "0.5 to 1.5 kg",

@@ -1,4 +1,4 @@
-"""The page of the closed-loop study: control with the mass estimated in flight, compared with the nominal mass."""
+"""The page of the closed-loop study: control with the model estimated in flight, compared with the nominal one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rotorid.control.gate import Gate
 from rotorid.report.charts import Figure, Trace, layout, line
 from rotorid.report.page import Page, add_study_header, card, grid, legend, notes_list, table
 from rotorid.results.text import title
+from rotorid.studies.loop.model_page import add_model_section, model_headline, worst_model_cell
 from rotorid.studies.page_parts import Numbers, number_text, row_text
 from rotorid.studies.study_files import Curve, Row
 
@@ -68,7 +69,7 @@ def _percent(row: Row, *, error: bool = False) -> str:
 
 
 def headline(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The study in two lines."""
+    """The study in three lines."""
     n = Numbers(rows)
     errors = ", ".join(
         f"{LABELS[source]} {_percent(n.get('step', source, 'of nominal'), error=True)}"
@@ -83,6 +84,7 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
         f"After a mass step of 30 %, RMS error of the path as a share of that with the nominal mass: {errors}.",
         f"Worst cell of trajectory and mass: {_percent(cell)} ({_conditions(cell)}). With a failing estimator: "
         f"{_percent(gated)} with the gate ({_conditions(gated)}), {_percent(ungated)} without it ({_conditions(ungated)}).",
+        model_headline(n),
     )
 
 
@@ -96,6 +98,7 @@ def loop_page(rows: Sequence[Row], curves: Sequence[Curve], flights: int, gate: 
     _cells(page, n, curves)
     _efforts(page, n)
     _hard(page, n)
+    add_model_section(page, n, curves)
     _failures(page, n, curves)
     page.section("Method")
     page.add(notes_list(_notes(gate)))
@@ -138,7 +141,12 @@ def _cards(page: Page, n: Numbers) -> None:
         ("Estimator fails, with the gate", gated, f"of nominal: {_conditions(gated)}; target: at most 110"),
         ("Estimator fails, no gate", ungated, f"of nominal: {_conditions(ungated)}"),
     )
+    model = worst_model_cell(n)
     cards = [card(name, row_text(row, scale=100.0), "%", note) for name, row, note in entries]
+    whole = f"of nominal: {_conditions(model)}; target: at most 50"
+    cards.insert(
+        1, card("With wind, drag and lag, whole model, worst", row_text(model, scale=100.0), "%", whole)
+    )
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
 

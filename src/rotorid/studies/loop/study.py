@@ -5,6 +5,8 @@ step        a mass step of 30 %, up or down, on five trajectories         all
 cells       5 trajectories x 5 mass profiles                              all
 hard        the same cells with unmodelled motor lag, drag and wind       all
 failures    the same cells with nine failures of the estimator            adaptive, without and with the gate
+model       the steps with motor lag, drag and wind                       the whole model, see `whole_model`
+team        a second vehicle in the same wind                             the whole model, see `whole_model`
 
 The mass of the controller is the nominal mass, the true mass, or the estimate of the EKF or of the adaptive estimator, without
 or with the gate. The controller, the path, the noise of the sensors and the true mass are the same for all sources. Each flight
@@ -27,7 +29,8 @@ from rotorid.simulation.datasets.generation import Key, flight_seed, make_folder
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.profiles import MASS_PROFILES
 from rotorid.simulation.trajectories import TRAJECTORIES
-from rotorid.studies.loop.flights import HARD, MASS_SOURCES, QUANTITIES, STEPS, Task, flights_part
+from rotorid.studies.loop.flights import HARD, MASS_SOURCES, STEPS, Task, flights_part
+from rotorid.studies.loop.whole_model import MODEL, TEAM, ModelTask, model_part, model_tasks, team_tasks
 from rotorid.studies.parts import join_parts, load_or_run_tasks
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
 from rotorid.workflows.compare.scores import Mean, mean_over
@@ -46,6 +49,8 @@ class Size(NamedTuple):
     failures: tuple[str, ...]
     duration: float = 20.0
 
+
+_RELATIVE = {"rms error": "of nominal", "path error": "path error of nominal"}
 
 FULL = Size(TRAJECTORIES, MASS_PROFILES, 2, tuple(FAILURES))
 QUICK = Size(
@@ -87,8 +92,8 @@ def loop(
     make_folder(folder)
     plan = plan_parts(size, seed)
 
-    def make(tasks: Sequence[Task], stage: Stage) -> Part:
-        return flights_part(tasks, workers or available_cores(), stage)
+    def make(tasks: Sequence[Task | ModelTask], stage: Stage) -> Part:
+        return part_of_tasks(tasks, workers or available_cores(), stage)
 
     parts = [
         load_or_run_tasks(folder, name, tasks, _settings(tasks), make, progress)
@@ -98,14 +103,29 @@ def loop(
     return Study((*summary(flights.rows), *flights.rows), flights.curves, sum(map(len, plan.values())))
 
 
-def plan_parts(size: Size, seed: int) -> dict[str, list[Task]]:
+def part_of_tasks(tasks: Sequence[Task | ModelTask], workers: int, stage: Stage) -> Part:
+    """The results of the tasks of one part. workers: number of processes."""
+    mass_tasks = [task for task in tasks if isinstance(task, Task)]
+    if mass_tasks:
+        return flights_part(mass_tasks, workers, stage)
+    return model_part([task for task in tasks if isinstance(task, ModelTask)], workers, stage)
+
+
+def plan_parts(size: Size, seed: int) -> dict[str, list[Task | ModelTask]]:
     """The tasks of each part."""
-    plan = {"step": step_tasks(size, seed), "cells": cell_tasks(size, seed)}
-    plan["hard"] = hard_tasks(size, seed)
-    return plan | {f"failure {name}": failure_tasks(size, seed, name) for name in size.failures}
+    plan: dict[str, list[Task | ModelTask]] = {
+        "step": [*step_tasks(size, seed)],
+        "cells": [*cell_tasks(size, seed)],
+        HARD: [*hard_tasks(size, seed)],
+        MODEL: [*model_tasks(size.trajectories, size.flights, size.duration, seed)],
+        TEAM: [*team_tasks(size.trajectories, size.flights, seed)],
+    }
+    for name in size.failures:
+        plan[f"failure {name}"] = [*failure_tasks(size, seed, name)]
+    return plan
 
 
-def _settings(tasks: Sequence[Task]) -> dict[str, Any]:
+def _settings(tasks: Sequence[Task | ModelTask]) -> dict[str, Any]:
     return {"tasks": [list(task) for task in tasks], "gate": dataclasses.asdict(GATE)}
 
 
@@ -154,13 +174,14 @@ def _has_curves(size: Size, trajectory: str, number: int) -> bool:
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Means over the flights of each cell and over all flights.
 
-    The quantities are those of the flights, "of nominal": the RMS error divided by that of the same flight with
-    the nominal mass, and "lost": the number of lost flights. The setting of a row is the failure, "" for none.
+    The quantities are those of the flights, "of nominal" and "path error of nominal": the RMS error and the path error
+    divided by that of the same flight with the nominal mass or model, and "lost": the number of lost flights. The setting of
+    a row is the failure, "" for none.
     """
     nominal_errors = {
-        (r.part, r.trajectory, r.mass_profile, r.setting): r.value
+        (r.quantity, r.part, r.trajectory, r.mass_profile, r.setting): r.value
         for r in rows
-        if r.method == "nominal" and r.quantity == "rms error"
+        if r.method == "nominal" and r.quantity in _RELATIVE
     }
     means: list[Row] = []
     for (part, source, failure), flight_rows in _grouped(
@@ -168,11 +189,14 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     ).items():
         ratios = []
         for row in flight_rows:
-            if row.quantity == "rms error":
+            if row.quantity in _RELATIVE:
                 flight = row.setting.removeprefix(f"{failure}, ") if failure else row.setting
                 nominal_part = "cells" if part == "failures" else part
-                nominal = nominal_errors[nominal_part, row.trajectory, row.mass_profile, flight]
-                ratios.append(dataclasses.replace(row, quantity="of nominal", value=row.value / nominal))
+                key = row.quantity, nominal_part, row.trajectory, row.mass_profile, flight
+                ratio = row.value / nominal_errors[key]
+                ratios.append(
+                    dataclasses.replace(row, quantity=_RELATIVE[row.quantity], unit="1", value=ratio)
+                )
         cells = _grouped([*flight_rows, *ratios], lambda r: (r.trajectory, r.mass_profile))
         groups: dict[Any, list[Row]] = {("", ""): [*flight_rows, *ratios], **cells}
         for cell, cell_rows in groups.items():
@@ -181,7 +205,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
                 mean = mean_over(values)
                 if quantity == "lost":
                     mean = Mean(sum(values), math.nan, len(values))
-                unit = QUANTITIES.get(quantity, "1")
+                unit = quantity_rows[0].unit
                 means.append(mean_row(part, source, quantity, unit, mean, cell, failure))
     return means
 
