@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from rotorid.errors import AirframeError, SettingError
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.rotors import allocation
+from rotorid.simulation.wrench.flapping import Flapping
 from rotorid.simulation.wrench.flights import (
     SCENARIOS,
     LogNoise,
@@ -285,3 +286,40 @@ def test_wrong_sets_noises_and_airframes_are_named():
         LogNoise(position=-0.1)
     with pytest.raises(AirframeError, match="not fully actuated"):
         simulate_wrench_flight(load_airframe("quadrotor-x"))
+
+
+def test_flapping_has_hysteresis_and_dissipates() -> None:
+    flapping, z = Flapping(), np.zeros(2)
+    v = 0.8 * np.sin(np.linspace(0.0, 6.0 * np.pi, 3001))
+    force, last = [], 0.0
+    for value in v:
+        z, last = flapping.step(z, np.array([value - last, 0.0])), value
+        force.append(flapping.wrench(z, np.eye(3)))
+    F = np.array(force)
+    rows = slice(1000, 3000)  # two cycles after the first
+    rises = np.diff(v, prepend=v[0]) > 0
+    at_zero = np.abs(v) < 0.02
+    up, down = (F[rows][(at_zero & which)[rows], 0] for which in (rises, ~rises))
+    assert up.max() < -0.2 * flapping.force  # two forces at one velocity
+    assert down.min() > 0.2 * flapping.force
+    assert np.mean(F[rows, 0] * v[rows]) < 0.0
+    assert np.abs(F[:, 0]).max() <= flapping.force
+    np.testing.assert_allclose(F[:, 4], flapping.height * F[:, 0])
+    assert not F[:, [1, 2, 3, 5]].any()
+
+
+def test_flapping_acts_on_the_vehicle_and_is_not_in_the_true_wrench() -> None:
+    flapping = Flapping()
+    f = flown("free-flight", duration=3.0, flapping=flapping)
+    h, R = 1.0 / 250.0, turned(f)
+    body = R.inv().apply(f.states[:, 7:10])
+    z, forces = np.zeros(2), [np.zeros(3)]
+    for change in np.diff(body[:, :2], axis=0):
+        z = flapping.step(z, change)
+        forces.append(flapping.wrench(z, np.eye(3))[:3])
+    force = rotor_wrench(f.speed)[0] + np.array(forces)
+    world = 0.5 * (R[:-1].apply(force[:-1]) + R[1:].apply(force[:-1])) - [0.0, 0.0, MASS * 9.81]
+    rate = MASS * np.diff(f.states[:, 7:10], axis=0) / h
+    assert np.abs(rate - world).max() < 0.05
+    assert np.abs(forces).max() > 0.5
+    assert not f.wrench.any()

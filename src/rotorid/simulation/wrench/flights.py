@@ -27,6 +27,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
 
 from rotorid.codegen.casadi import to_casadi
 from rotorid.control.nmpc import Plan
@@ -36,6 +37,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
+from rotorid.simulation.wrench.flapping import Flapping
 from rotorid.simulation.wrench.plant import (
     interval_function,
     output_function,
@@ -128,6 +130,7 @@ def simulate_wrench_flight(
     pulse_shape: str = "rectangular",
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
+    flapping: Flapping | None = None,
 ) -> Flight:
     """Simulate a flight of a fully actuated multirotor under an external wrench, and write its log.
 
@@ -142,6 +145,8 @@ def simulate_wrench_flight(
         pulse_shape: "rectangular" or "smooth".
         motor_time_constant: lag of the thrusts, s; 0: no lag.
         parameters: of the plant by name, if they differ from those of the airframe, in the units of the System.
+        flapping: of the rotors, which neither the controller nor any parameter describes; None: none. Its wrench is not
+            part of the true force and torque of the log.
     Returns:
         A flight with position, velocity, attitude, body_rate, specific_force, rotor_speed, true_mass,
         true_force (world, N) and true_torque (body, N m). Rotor speeds are those after the lag.
@@ -166,6 +171,7 @@ def simulate_wrench_flight(
         pulse_shape=pulse_shape,
         motor_time_constant=motor_time_constant,
         parameters=parameters,
+        flapping=flapping,
     )
     plant = rigid_multirotor(airframe, "rotor_speed")
     mass = float(plant_parameters(plant, parameters or {})[parameter_slices(plant)["mass"]][0])
@@ -191,6 +197,7 @@ def wrench_flight_truth(
     pulse_shape: str = "rectangular",
     motor_time_constant: float = 0.0,
     parameters: Mapping[str, float | tuple[float, ...]] | None = None,
+    flapping: Flapping | None = None,
 ) -> WrenchFlightTruth:
     """The truth of a flight; arguments as of `simulate_wrench_flight`."""
     if scenario not in SCENARIOS:
@@ -219,6 +226,7 @@ def wrench_flight_truth(
         start=np.repeat(list(_START.values()), 3) * start_stream.standard_normal(12),
         parameters=numbers,
         lag=math.exp(-1.0 / (rate * motor_time_constant)) if motor_time_constant else 0.0,
+        flapping=flapping,
     )
     return _simulate(vehicle, plant, bounds, THRUST_RATE * hover, times, rate, conditions)
 
@@ -228,7 +236,7 @@ class _Conditions:
     """Conditions of a flight.
 
     start: deviation from the reference at the start, tangent. parameters: of the plant, packed. lag: share of a thrust error
-    that remains after a row.
+    that remains after a row. flapping: of the rotors.
     """
 
     reference: PoseReference
@@ -236,6 +244,7 @@ class _Conditions:
     start: Float64[np.ndarray, " 12"]
     parameters: Float64[np.ndarray, " numbers"]
     lag: float
+    flapping: Flapping | None
 
 
 def _simulate(
@@ -259,6 +268,9 @@ def _simulate(
     thrust, speed, states, seconds, failures = [], [], [], [], 0
     x = np.asarray(_plus(plant.states)(targets[0, 0, : plant.states.size], conditions.start)).ravel()
     planned = delivered = targets[0, 0, plant.states.size :]
+    flapping = conditions.flapping
+    z, body_velocity = np.zeros(2), _body_velocity(plant, x)
+    applied = conditions.wrench.copy()
     for k, wrench in enumerate(conditions.wrench):
         if k % every == 0:
             plan = controller.solve(
@@ -277,6 +289,10 @@ def _simulate(
         delivered = thrust[-1] + conditions.lag * (delivered - thrust[-1])
         speed.append(np.sqrt(delivered / c_f))
         states.append(x)
+        if flapping is not None:
+            last, body_velocity = body_velocity, _body_velocity(plant, x)
+            z = flapping.step(z, (body_velocity - last)[:2])
+            wrench = applied[k] = wrench + flapping.wrench(z, _rotation(plant, x))
         x = np.asarray(dynamics(x, speed[-1], wrench, conditions.parameters)).ravel()
         planned = following
 
@@ -285,7 +301,7 @@ def _simulate(
     outputs = observe.map(len(times))(
         X.T,
         Omega[previous].T,
-        conditions.wrench[previous].T,
+        applied[previous].T,
         np.tile(conditions.parameters[:, None], len(times)),
     )
     return WrenchFlightTruth(
@@ -299,6 +315,16 @@ def _simulate(
         failures=failures,
         solve_seconds=np.array(seconds),
     )
+
+
+def _rotation(plant: RigidMultirotor, x: Float64[np.ndarray, " states"]) -> Float64[np.ndarray, "3 3"]:
+    """From the body to the world."""
+    return Rotation.from_quat(x[plant.states.stored["attitude"]], scalar_first=True).as_matrix()
+
+
+def _body_velocity(plant: RigidMultirotor, x: Float64[np.ndarray, " states"]) -> Float64[np.ndarray, " 3"]:
+    """m/s, body frame."""
+    return _rotation(plant, x).T @ x[plant.states.stored["velocity"]]
 
 
 def _targets(

@@ -22,6 +22,7 @@ from rotorid.models.residual import Residual
 from rotorid.progress import Progress, Stage
 from rotorid.results.files import write_folder
 from rotorid.signals.samples import Samples
+from rotorid.simulation.wrench.flapping import Flapping
 
 _G1 = {"tilt_scale": 0.05, "arm_scale": -0.025, "torque_ratio": -0.2, "thrust_coefficient": 0.2}
 _M = {"mass": -0.025, "inertia": 0.035}
@@ -31,18 +32,25 @@ ERRORS: Final[Mapping[str, Mapping[str, float]]] = {
     "MG-1": _M | _G1,
     "MG-2": _M | {name: 2.0 * error for name, error in _G1.items()},
     "MGD": _M | _G1,
+    "MGF": _M | _G1,
 }
-"""Relative errors of the parameters, by residual type: Table I."""
+"""Relative errors of the parameters, by residual type: Table I. MGF, which is not in the document, has the errors of MG-1 and a
+vehicle whose rotors flap."""
+
+FLAPPING: Final[Mapping[str, Flapping]] = {"MGF": Flapping()}
+"""Residual types whose vehicle has a wrench that no parameter describes. The vehicles of the others are the same."""
 
 _DRAG = 0.1
 """d_1 in N s/m and N m s, and d_2. According to Table I, the model of MGD has a drag and a rotor friction that the
 vehicle does not have; eq. 28 does not specify their sign. Here they dissipate energy: -d_1 v and -d_2 G gamma."""
 
 PRIOR_STD: Final[Mapping[str, float | None]] = {
-    "mass": 0.025, "inertia": 0.035, "thrust_coefficient": 0.4, "torque_ratio": 0.4, "arm_scale": 0.05, "tilt_scale": 0.1,
+    "mass": 0.01, "inertia": None, "thrust_coefficient": None, "torque_ratio": None, "arm_scale": None, "tilt_scale": None,
     "drag": None, "angular_drag": None,
 }  # fmt: skip
-"""Identified parameters, and their prior standard deviations relative to their values, from the errors of Table I."""
+"""Identified parameters, and their prior standard deviations relative to their values; None: the default of `rotorid identify`.
+They do not depend on the errors of Table I. The mass is that of a vehicle on scales; its error in Table I is 2.5 of these
+standard deviations."""
 
 
 def wrong_physics(system: RigidMultirotor, kind: str) -> dict[str, float | tuple[float, ...]]:
@@ -185,14 +193,10 @@ def identify(
 
 
 def _priors(system: RigidMultirotor, physics: Parameters) -> dict[str, float | tuple[float, ...] | None]:
-    """Prior standard deviations; None for parameters without a prior."""
+    """Prior standard deviations; None for the default."""
     priors: dict[str, float | tuple[float, ...] | None] = {}
     for name, relative in PRIOR_STD.items():
         value = physics.get(name, system.parameter(name).value)
-        if relative is None:
-            priors[name] = None
-        else:
-            priors[name] = (
-                tuple(relative * v for v in value) if isinstance(value, tuple) else relative * value
-            )
+        assert isinstance(value, float) or relative is None
+        priors[name] = None if relative is None else relative * value
     return priors

@@ -5,28 +5,37 @@ trainings     residuals for four types of wrong parameters, by horizon          
 identified    parameters identified from the training flights, then a residual                    not in the seed
 wrench        all observers on all flights                                                        V-D, Table II, Figures 5 to 8
 late          the same for logs with noise and a delay of 20 ms                                   future work of the seed
+flapping      exact and late again for MGF: a vehicle with a wrench that no parameter describes   not in the seed
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from rotorid.estimators.wrench.observers import COMPONENTS
 from rotorid.learning.knode import Parameters
-from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.airframe.airframe import Airframe, load_airframe
 from rotorid.models.multirotor.rigid import RigidMultirotor, rigid_multirotor
 from rotorid.models.residual import Residual
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.samples import Samples
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.simulation.wrench.flights import LogNoise, evaluation_flights, training_flights
-from rotorid.studies.nemo.models import ERRORS, Plan, TrainedModels, identify, train, wrong_physics
+from rotorid.studies.nemo.models import (
+    ERRORS,
+    FLAPPING,
+    Plan,
+    TrainedModels,
+    identify,
+    train,
+    wrong_physics,
+)
 from rotorid.studies.nemo.wrench import (
     QUANTILES,
     UNIT,
@@ -97,7 +106,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(5, 9, (300, 40, 20), 9, ("nemo-1", "nemo-25", "nemo-50", "nemo-body", "identify-first"))
-QUICK = Size(1, 4, (15, 2, 4), 3, ("nemo-1", "nemo-50"))
+QUICK = Size(1, 4, (15, 2, 4), 3, ("nemo-1", "nemo-50", "identify-first"))
 
 
 class Study(NamedTuple):
@@ -119,38 +128,64 @@ def nemo(
     make_folder(folder)
     airframe = load_airframe(AIRFRAME)
     system = rigid_multirotor(airframe, "rotor_speed")
-    wrong = {kind: wrong_physics(system, kind) for kind in ERRORS}
     parts = []
     for name in SETS:
-        settings = {} if name == "exact" else {"noise": LogNoise(), "delay": DELAY}
+        log = {} if name == "exact" else {"noise": LogNoise(), "delay": DELAY}
+        for flapping in (None, *FLAPPING.values()):
+            kinds = [kind for kind in ERRORS if FLAPPING.get(kind) == flapping]
+            if not kinds:
+                continue
+            wrong = {kind: wrong_physics(system, kind) for kind in kinds}
+            label = name if flapping is None else f"{name} flapping"
+            flights = _Flights(airframe, system, size, seed, label, {**log, "flapping": flapping}, progress)
 
-        @cache
-        def training_samples(name=name, settings=settings) -> list[Samples]:
-            progress(f"training flights, {name}", 0, 1)
-            flights = training_flights(airframe, seed, size.training, **settings)
-            return [prepare_samples(flight, system, whole=True) for flight in flights]
+            def make(name=name, label=label, wrong=wrong, flights=flights) -> Part:
+                models, training_rows = _models(
+                    folder / name,
+                    name,
+                    label,
+                    system,
+                    airframe,
+                    flights.training(),
+                    wrong,
+                    size,
+                    seed,
+                    progress,
+                )
+                rows, curves = _evaluate(name, label, system, models, flights.evaluation(), progress)
+                return Part((*training_rows, *rows), curves)
 
-        @cache
-        def evaluation(name=name, settings=settings) -> list[EvaluationFlight]:
-            progress(f"flights, {name}", 0, 1)
-            flights_by_scenario = evaluation_flights(airframe, seed, size.flights, **settings)
-            return [
-                evaluation_flight(flight, scenario, prepare_samples(flight, system, whole=True))
-                for scenario, flights in flights_by_scenario.items()
-                for flight in flights
-            ]
-
-        def make(name=name, training_samples=training_samples, evaluation=evaluation) -> Part:
-            models, training_rows = _models(
-                folder / name, name, system, airframe, training_samples(), wrong, size, seed, progress
-            )
-            rows, curves = _evaluate(name, system, models, evaluation(), progress)
-            return Part((*training_rows, *rows), curves)
-
-        settings_of_part = {"size": size, "seed": seed, "set": name, "delay": DELAY}
-        parts.append(load_or_make_part(folder, name, settings_of_part, make))
+            settings = {"size": size, "seed": seed, "set": label, "delay": DELAY}
+            parts.append(load_or_make_part(folder, label.replace(" ", "-"), settings, make))
     results = join_parts(parts)
     return Study(results.rows, results.curves, size.flights)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Flights:
+    """Flights of a set. settings: of `simulate_wrench_flight`."""
+
+    airframe: Airframe
+    system: RigidMultirotor
+    size: Size
+    seed: int
+    label: str
+    settings: Mapping[str, Any]
+    progress: Progress
+
+    def training(self) -> list[Samples]:
+        self.progress(f"training flights, {self.label}", 0, 1)
+        flights = training_flights(self.airframe, self.seed, self.size.training, **self.settings)
+        return [prepare_samples(flight, self.system, whole=True) for flight in flights]
+
+    def evaluation(self) -> list[EvaluationFlight]:
+        self.progress(f"flights, {self.label}", 0, 1)
+        by_scenario = evaluation_flights(self.airframe, self.seed, self.size.flights, **self.settings)
+        return [
+            evaluation_flight(flight, scenario, prepare_samples(flight, self.system, whole=True))
+            for scenario, flights in by_scenario.items()
+            for flight in flights
+        ]
 
 
 def plans(size: Size) -> tuple[Plan, ...]:
@@ -171,8 +206,9 @@ def plans(size: Size) -> tuple[Plan, ...]:
 def _models(
     folder: Path,
     name: str,
+    label: str,
     system: RigidMultirotor,
-    airframe,
+    airframe: Airframe,
     flights: list[Samples],
     wrong: Mapping[str, Parameters],
     size: Size,
@@ -180,7 +216,7 @@ def _models(
     progress: Progress,
 ) -> tuple[list[ObserverModel], list[Row]]:
     """The models of all methods for all residual types, and the numbers of their training."""
-    stage = Stage(progress, f"identification, {name}", len(wrong))
+    stage = Stage(progress, f"identification, {label}", len(wrong))
     identified, seconds = identify(system, flights[-size.identified :], wrong, stage)
     rows = [_row(name, "identified", "seconds", kind, s, "s") for kind, s in seconds.items()]
     models = [ObserverModel("oracle", kind, {}) for kind in wrong]
@@ -192,23 +228,23 @@ def _models(
         result = trained[plan.name] = train(
             folder, plan, system, airframe, flights, physics,
             trained[plan.start] if plan.start else None, seed,
-            f"training {plan.name}, {name}", progress,
+            f"training {plan.name}, {label}", progress,
         )  # fmt: skip
         for kind, residual in result.residuals.items():
             model_residual: Residual | None = residual
             if plan.physics == "identified" and result.losses[kind] > 1.0 - MIN_EXPLAINED:
                 model_residual = None
             models.append(ObserverModel(plan.name, kind, physics[kind], model_residual))
+            rows.append(_row(name, plan.name, "residual used", kind, float(model_residual is not None), "1"))
             rows.append(_row(name, plan.name, "loss", kind, result.losses[kind], ""))
             rows.append(_row(name, plan.name, "seconds", kind, result.seconds, "s"))
             rows.append(_row(name, plan.name, "epochs", kind, float(result.epochs), ""))
-    if "identify-first" not in trained:  # without this training the method has no residual
-        models += [ObserverModel("identify-first", kind, physics) for kind, physics in identified.items()]
     return models, rows
 
 
 def _evaluate(
     name: str,
+    label: str,
     system: RigidMultirotor,
     models: list[ObserverModel],
     flights: list[EvaluationFlight],
@@ -217,7 +253,7 @@ def _evaluate(
     """Errors of all models, and the time series of Figures 5 and 6."""
     rows, curves = [], []
     by_method: dict[str, dict[str, list[Errors]]] = {}
-    stage = Stage(progress, f"wrench, {name}", len(models))
+    stage = Stage(progress, f"wrench, {label}", len(models))
     for errors, wrenches, seconds in observer_errors(system, models, flights):
         model = errors[0].model
         rows += _error_rows(name, errors, seconds)
@@ -236,7 +272,7 @@ def _error_rows(name: str, by_scenario: list[Errors], seconds: float) -> list[Ro
     rows = []
     for k, e in enumerate(by_scenario):
         n = len(e.flights)
-        published = PUBLISHED[model.kind].get(model.method) if name == "exact" else None
+        published = PUBLISHED.get(model.kind, {}).get(model.method) if name == "exact" else None
         rows.append(
             _row(
                 name, model.method, "rms error", model.kind, float(e.flights.mean()), UNIT, e.scenario,
@@ -247,7 +283,7 @@ def _error_rows(name: str, by_scenario: list[Errors], seconds: float) -> list[Ro
         rows.append(_row(name, model.method, "covered", model.kind, e.covered, "", e.scenario, flights=n))
         rows.append(_row(name, model.method, "healthy", model.kind, e.healthy, "", e.scenario, flights=n))
     total = sum(float(e.flights.mean()) for e in by_scenario)
-    published = PUBLISHED[model.kind].get(model.method) if name == "exact" else None
+    published = PUBLISHED.get(model.kind, {}).get(model.method) if name == "exact" else None
     rows.append(
         _row(
             name, model.method, "rms error", model.kind, total, UNIT, ALL,
@@ -261,12 +297,15 @@ def _error_rows(name: str, by_scenario: list[Errors], seconds: float) -> list[Ro
 def _quantile_rows(name: str, method: str, by_kind: Mapping[str, list[Errors]]) -> list[Row]:
     """Quantiles of the errors for Figures 7 and 8. by_kind: errors of a method, by residual type.
 
-    Those of force and torque include all axes, by scenario and by type; those of each axis include all flights.
+    Those of force and torque include all axes, by scenario and by type; those of each axis include all flights. Those of all
+    types are of the document's.
     """
-    all_errors = [e for errors in by_kind.values() for e in errors]
-    scenarios = dict.fromkeys(e.scenario for e in all_errors)
-    groups: list[tuple[str, str, list[Errors]]] = [(ALL, ALL, all_errors)]
-    groups += [(s, ALL, [e for e in all_errors if e.scenario == s]) for s in scenarios]
+    all_errors = [e for kind, errors in by_kind.items() if kind not in FLAPPING for e in errors]
+    groups: list[tuple[str, str, list[Errors]]] = []
+    if all_errors:
+        scenarios = dict.fromkeys(e.scenario for e in all_errors)
+        groups = [(ALL, ALL, all_errors)]
+        groups += [(s, ALL, [e for e in all_errors if e.scenario == s]) for s in scenarios]
     groups += [(ALL, kind, errors) for kind, errors in by_kind.items()]
     rows = []
     for scenario, kind, group in groups:
