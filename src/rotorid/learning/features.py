@@ -1,6 +1,7 @@
 """Features from which a regressor estimates the mass of a multirotor (not specified in seed 000, section 4.2.5).
 
-A single row of state and input contains no information on the mass, but several consecutive rows do. Without drag (eq. 44),
+In one row of state and input the mass shows only through the controller that flies the vehicle. Consecutive rows show it
+whatever the controller. Without drag (eq. 44),
 
     v' - g = R(q) (0, 0, T) / m,    hence    V = V_0 + J / m    with    J = int R(q) (0, 0, T) dt,    V = v - g t
 

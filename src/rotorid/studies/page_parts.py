@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rotorid.report.charts import Figure, Trace, band, estimator_colour, layout, line
+import numpy as np
+
+from rotorid.report.charts import Figure, Trace, axis, band, estimator_colour, layout, line
 from rotorid.report.page import Page, grid, legend
 from rotorid.results.text import decimals, estimator_label, title
 from rotorid.studies.study_files import Curve, Row
@@ -56,7 +58,6 @@ def by_cell(curves: Sequence[Curve], part: str) -> list[list[Curve]]:
 def mass_figure(curves: Sequence[Curve], band_method: str | None = None) -> Figure:
     """The true mass and the estimates, with the 95 % band of one method, or of a single curve."""
     traces: list[Trace] = []
-    low, high = min(c.truth.min() for c in curves), max(c.truth.max() for c in curves)
     for k, c in enumerate(curves):
         if c.method == band_method or len(curves) == 1:
             token = f"{estimator_colour(c.method, k)}:0.18"
@@ -67,7 +68,7 @@ def mass_figure(curves: Sequence[Curve], band_method: str | None = None) -> Figu
     ]
     traces.append(line(curves[0].t, curves[0].truth, "truth", "@ink", width=1.0, dash="dot"))
     axes = layout("kg")
-    axes["yaxis"] |= {"range": [low - 0.12, high + 0.12], "nticks": 5}
+    axes["yaxis"] |= {"nticks": 5}
     return Figure(tuple(traces), axes, height=190, has_time_axis=False)
 
 
@@ -83,6 +84,49 @@ def mass_panels(page: Page, cells: Sequence[Sequence[Curve]], band_method: str |
         for curves in cells
     ]
     return legend([*names, ("truth", "@ink")]) + grid(panels)
+
+
+_MASS_STRIP, _STRIP, _MARGINS = 70, 62, 46  # px
+_GAP = 0.025  # of the height, between strips
+
+
+def error_strips(curves: Sequence[Curve]) -> Figure:
+    """The true mass, and below it the error of each method in a strip of its own. All errors have the same axis, which includes
+    the largest one."""
+    height = _MASS_STRIP + _STRIP * len(curves)
+    errors = [c.value - c.truth for c in curves]
+    low, high = min(float(np.nanmin(e)) for e in errors), max(float(np.nanmax(e)) for e in errors)
+    margin = 0.05 * (high - low)
+    axes = layout("kg")
+    axes["yaxis"] = axis("mass", domain=[1.0 - _MASS_STRIP / height, 1.0], nticks=3)
+    traces: list[Trace] = [line(curves[0].t, curves[0].truth, "true mass", "@ink", width=1.2)]
+    for k, (c, error) in enumerate(zip(curves, errors, strict=True)):
+        top = 1.0 - (_MASS_STRIP + _STRIP * k) / height - _GAP
+        axes[f"yaxis{k + 2}"] = axis(
+            method_label(c.method),
+            domain=[1.0 - (_MASS_STRIP + _STRIP * (k + 1)) / height, top],
+            range=[low - margin, high + margin],
+            anchor="x",
+            zeroline=True,
+            zerolinecolor="@line",
+            nticks=4,
+        )
+        trace = line(
+            c.t, error, f"error of {method_label(c.method)}", estimator_colour(c.method, k), width=1.2
+        )
+        traces.append(trace | {"yaxis": f"y{k + 2}"})
+    axes["xaxis"] |= {"anchor": f"y{len(curves) + 1}"}
+    return Figure(tuple(traces), axes, height=height + _MARGINS, has_time_axis=False)
+
+
+def error_panels(page: Page, cells: Sequence[Sequence[Curve]]) -> str:
+    """Strips of errors (see `error_strips`) for each cell."""
+    return grid(
+        [
+            page.panel(error_strips(curves), f"{title(curves[0].trajectory)}, {curves[0].mass_profile}")
+            for curves in cells
+        ]
+    )
 
 
 _LABELS: Final[Mapping[str, str]] = {"elm": "ELM", "relm": "regularised ELM", "os-elm": "OS-ELM"}

@@ -15,7 +15,9 @@ from rotorid.learning import ELMRegressor, mass_training_set, predict_mass
 from rotorid.results import rmspe
 from rotorid.simulation.datasets import Dataset, generate_dataset
 from rotorid.simulation.datasets.dataset import DESCRIPTION, description_bytes
-from rotorid.studies.sesame.elm import SCALING, elm_part, since_step, split_flights
+from rotorid.studies.sesame import elm
+from rotorid.studies.sesame.elm import SCALING, elm_part, since_step, split_flights, table_part
+from rotorid.studies.sesame.plain_inputs import LAGS, plain_inputs
 from rotorid.studies.study_files import Part, Row
 from rotorid.workflows.compare.batch import prepare_input
 
@@ -76,7 +78,37 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(scope="module")
 def quick(dataset: Dataset) -> Part:
-    return elm_part(dataset, quick=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elm, "INPUTS", ("windows",))
+        return elm_part(dataset, quick=True)
+
+
+def test_plain_inputs_are_those_of_the_document(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = dataset.keys()[0]
+    flight = prepare_input(dataset.flight(*key), load_airframe("simulated-quad"), "multirotor-bare")
+    instant, history = (plain_inputs(flight.samples, flight.system, lags) for lags in ((0.0,), LAGS))
+    y, u, outputs = np.asarray(flight.samples.y), np.asarray(flight.samples.u), flight.system.outputs
+    names = ("attitude", "position", "velocity")
+    np.testing.assert_array_equal(instant, np.column_stack([*(y[:, outputs.stored[n]] for n in names), u]))
+    assert instant.shape[1] == 14  # q, r, v, thrust and body rate
+    for k, lag in enumerate(LAGS):
+        np.testing.assert_array_equal(
+            history[100:, 14 * k : 14 * k + 14], instant[100 - round(100 * lag) :][: len(y) - 100]
+        )
+
+    # a row shows the mass through the controller: less error than a constant, more than windows, and lambda is a trade-off
+    monkeypatch.setattr(elm, "HIDDEN", (50,))
+    monkeypatch.setattr(elm, "NODES", 50)
+    monkeypatch.setattr(elm, "LAMBDAS", (1e-7, 1.0, 1000.0))
+    monkeypatch.setattr(elm, "FLIGHTS", (3,))
+    part = elm_part(dataset, quick=False)
+    guess = rows_of(part, "constant", method="constant")["rmspe"].value
+    errors = {
+        inputs: [rows_of(part, table_part(2, inputs), f"lambda={a:g}")["rmspe"].value for a in elm.LAMBDAS]
+        for inputs in elm.INPUTS
+    }
+    assert min(errors["windows"]) < min(errors["instant"]) < guess
+    assert min(errors["windows"]) < min(errors["history"]) < guess
 
 
 def rows_of(part: Part, name: str, setting: str = "", method: str = "relm") -> dict[str, Row]:
@@ -88,6 +120,13 @@ def rows_of(part: Part, name: str, setting: str = "", method: str = "relm") -> d
     return {r.quantity: r for r in rows}
 
 
+@pytest.fixture
+def features_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables without those with plain inputs."""
+    monkeypatch.setattr(elm, "INPUTS", ("windows",))
+
+
+@pytest.mark.usefixtures("features_only")
 def test_published_numbers_are_those_of_the_tables(dataset: Dataset) -> None:
     part = elm_part(dataset, quick=False)
     for hidden, numbers in parse_table(TABLE_1).items():
@@ -157,6 +196,7 @@ def test_training_and_test_flights_are_disjoint(tmp_path, flights: int, rounds: 
     assert split_flights(Dataset(tmp_path), 1) != split
 
 
+@pytest.mark.usefixtures("features_only")
 def test_same_seed_gives_same_numbers_and_each_flight_is_read_once(
     dataset: Dataset, quick: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,11 @@ The training flights and test flights of each trajectory with each mass profile 
     figure 12    lemniscate, 13 random and 14 zigzag by RELM, 15 lemniscate and 16 zigzag by OS-ELM; "os-elm random" is
                  random by OS-ELM, which the seed does not show
 
+    constant     the mean of the masses of the training rows as the estimate, without any network
+
 Inputs are the `features` of a flight, scaled by the prior of the mass, so that OS-ELM needs no data before its first chunk.
+Tables 1 to 3 are also made with the plain inputs of the seed (see `plain_inputs`), scaled by mean and standard deviation: parts
+"table 1, instant" and "table 1, history", and so on.
 After all flights OS-ELM has the weights of RELM trained on the same flights, because both minimise the same sum of squares.
 The smaller variance of OS-ELM in the seed is therefore not a property of the method. Forgetting does not reduce the error
 here: with 5 training and 3 test flights of each cell, the error is 1.29 % without forgetting, 1.30 % with a factor of 0.99999
@@ -44,6 +48,7 @@ from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.metrics import coverage, rmspe
 from rotorid.simulation.datasets.dataset import Dataset, Key
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS
+from rotorid.studies.sesame.plain_inputs import INPUTS, LAGS, Inputs, plain_inputs
 from rotorid.studies.study_files import Curve, Part, Row, mean_row
 from rotorid.workflows.compare.batch import prepare_input
 from rotorid.workflows.compare.scores import is_jump, mean_over
@@ -134,13 +139,17 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class RegressionData:
-    """Regression data of a flight, from the time on at which the shortest window is full: t in s, features X in 1/kg, mass in
-    kg."""
+    """Regression data of a flight, from the time on at which the shortest window is full: t in s, mass in kg."""
 
     key: Key
     t: Float[np.ndarray, " n"]
-    X: Float[np.ndarray, "n windows"]
+    inputs: Mapping[Inputs, Float[np.ndarray, "n columns"]]
     mass: Float[np.ndarray, " n"]
+
+    @property
+    def features(self) -> Float[np.ndarray, "n windows"]:
+        """1/kg."""
+        return self.inputs["windows"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,11 +222,11 @@ class _Regressions:
         keys = [*itertools.chain.from_iterable(rounds), *split.test]
         networks = {(n, a, self.training) for n in hidden for a in (0.0, TABLE_1_LAMBDA)}
         networks |= {(NODES, a, self.training) for a in LAMBDAS} | {(NODES, LAMBDA, n) for n in self.counts}
-        self._stage = Stage(progress, "elm", len(keys) + len(networks) + 2)
+        self._stage = Stage(progress, "elm", len(keys) + len(INPUTS) * len(networks) + 2)
         data = self._read(dataset, keys)
         self.rounds = [list(itertools.islice(data, len(round_keys))) for round_keys in rounds]
         self.test = list(data)
-        self._networks: dict[tuple[int, float, int], TrainedRegressor] = {}
+        self._networks: dict[tuple[int, float, int, Inputs], TrainedRegressor] = {}
 
     def _read(self, dataset: Dataset, keys: Sequence[Key]) -> Iterator[RegressionData]:
         airframe = load_airframe(AIRFRAME)
@@ -226,35 +235,51 @@ class _Regressions:
             assert isinstance(flight.system, BareMultirotor)
             assert flight.true_mass is not None
             X, full = mass_features(flight.samples, flight.system)
-            yield RegressionData(key, np.asarray(flight.samples.t)[full], X[full], flight.true_mass[full])
+            inputs: dict[Inputs, np.ndarray] = {
+                "windows": X,
+                "instant": plain_inputs(flight.samples, flight.system),
+                "history": plain_inputs(flight.samples, flight.system, LAGS),
+            }
+            t = np.asarray(flight.samples.t)[full]
+            yield RegressionData(key, t, {n: v[full] for n, v in inputs.items()}, flight.true_mass[full])
             self._stage.advance()
 
     def part(self) -> Part:
-        rows = [*self.table_1(), *self.table_2(), *self.table_3()]
+        rows = [self.constant_guess()]
+        for inputs in INPUTS:
+            rows += [*self.table_1(inputs), *self.table_2(inputs), *self.table_3(inputs)]
         sequential, sequential_rows = self.os_elm()
         regressor = fit_variance_model(self.network(NODES, LAMBDA).regressor, *self.training_set())
         self._stage.advance()
         regressors = {"relm": regressor, "os-elm": dataclasses.replace(regressor, regressor=sequential)}
         return Part((*rows, *sequential_rows, *self.cells(regressor)), tuple(self.curves(regressors)))
 
-    def table_1(self) -> Iterator[Row]:
+    def constant_guess(self) -> Row:
+        """The error of the mean of the masses of the training rows."""
+        guess = float(self.training_set()[1].mean())
+        masses = [flight.mass[::DECIMATION] for flight in self.test]
+        errors = mean_over([rmspe(np.full(len(m), guess), m) for m in masses])
+        return mean_row("constant", "constant", "rmspe", "%", errors)
+
+    def table_1(self, inputs: Inputs) -> Iterator[Row]:
         for hidden in self.hidden:
             for method, alpha in (("elm", 0.0), ("relm", TABLE_1_LAMBDA)):
-                trained = self.network(hidden, alpha)
-                yield from self.rows(
-                    "table 1", method, f"hidden={hidden}", trained, PUBLISHED_1[method, hidden]
-                )
+                trained = self.network(hidden, alpha, inputs=inputs)
+                published = PUBLISHED_1[method, hidden]
+                yield from self.rows(table_part(1, inputs), method, f"hidden={hidden}", trained, published)
 
-    def table_2(self) -> Iterator[Row]:
+    def table_2(self, inputs: Inputs) -> Iterator[Row]:
         for alpha in LAMBDAS:
-            trained = self.network(NODES, alpha)
+            trained = self.network(NODES, alpha, inputs=inputs)
             published = PUBLISHED_2.get(alpha, UNPUBLISHED)
-            yield from self.rows("table 2", "relm", f"lambda={alpha:g}", trained, published)
+            yield from self.rows(table_part(2, inputs), "relm", f"lambda={alpha:g}", trained, published)
 
-    def table_3(self) -> Iterator[Row]:
+    def table_3(self, inputs: Inputs) -> Iterator[Row]:
         for count in self.counts:
-            trained = self.network(NODES, LAMBDA, count)
-            yield from self.rows("table 3", "relm", f"flights={count}", trained, PUBLISHED_3[count])
+            trained = self.network(NODES, LAMBDA, count, inputs)
+            yield from self.rows(
+                table_part(3, inputs), "relm", f"flights={count}", trained, PUBLISHED_3[count]
+            )
 
     def os_elm(self) -> tuple[OSELMRegressor, list[Row]]:
         """OS-ELM trained flight by flight, and its largest difference from RELM after all flights."""
@@ -280,7 +305,7 @@ class _Regressions:
 
     def cells(self, regressor: MassRegressor) -> Iterator[Row]:
         """Error and coverage for each cell, and after steps of the mass, over all rows of the test flights."""
-        predictions = [regressor.predict(flight.X, return_std=True) for flight in self.test]
+        predictions = [regressor.predict(flight.features, return_std=True) for flight in self.test]
         scores: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
         for flight, (value, std) in zip(self.test, predictions, strict=True):
             since = since_step(flight.t, flight.mass)
@@ -308,30 +333,32 @@ class _Regressions:
         for part, (method, trajectory) in FIGURES.items():
             for profile in MASS_PROFILES:
                 for flight in [f for f in self.test if f.key[:2] == (trajectory, profile)][:1]:
-                    value, std = regressors[method].predict(flight.X[rows], return_std=True)
+                    value, std = regressors[method].predict(flight.features[rows], return_std=True)
                     yield Curve(part, method, *flight.key[:2], flight.t[rows], value, std, flight.mass[rows])
 
-    def network(self, hidden: int, alpha: float, count: int | None = None) -> TrainedRegressor:
+    def network(
+        self, hidden: int, alpha: float, count: int | None = None, inputs: Inputs = "windows"
+    ) -> TrainedRegressor:
         """ELM or RELM, trained on `count` flights of each cell."""
         count = count or self.training
-        if (hidden, alpha, count) not in self._networks:
-            regressor = ELMRegressor(hidden, alpha=alpha, scaling=SCALING, random_state=self.seed)
-            seconds = _measure_time(regressor.fit, *self.training_set(count))
-            self._networks[hidden, alpha, count] = TrainedRegressor(
-                regressor, seconds, self.predict_tests(regressor)
-            )
+        key = hidden, alpha, count, inputs
+        if key not in self._networks:
+            scaling = SCALING if inputs == "windows" else "standard"
+            regressor = ELMRegressor(hidden, alpha=alpha, scaling=scaling, random_state=self.seed)
+            seconds = _measure_time(regressor.fit, *self.training_set(count, inputs))
+            self._networks[key] = TrainedRegressor(regressor, seconds, self.predict_tests(regressor, inputs))
             self._stage.advance()
-        return self._networks[hidden, alpha, count]
+        return self._networks[key]
 
     def training_set(
-        self, count: int | None = None
-    ) -> tuple[Float[np.ndarray, "n windows"], Float[np.ndarray, " n"]]:
-        """Features and masses of `count` flights of each cell."""
-        return _training_set(itertools.chain.from_iterable(self.rounds[: count or self.training]))
+        self, count: int | None = None, inputs: Inputs = "windows"
+    ) -> tuple[Float[np.ndarray, "n columns"], Float[np.ndarray, " n"]]:
+        """Inputs and masses of `count` flights of each cell."""
+        return _training_set(itertools.chain.from_iterable(self.rounds[: count or self.training]), inputs)
 
-    def predict_tests(self, regressor: Any) -> list[Float[np.ndarray, " rows"]]:
+    def predict_tests(self, regressor: Any, inputs: Inputs = "windows") -> list[Float[np.ndarray, " rows"]]:
         """Predicted masses of each test flight, kg."""
-        return [regressor.predict(flight.X[::DECIMATION]) for flight in self.test]
+        return [regressor.predict(flight.inputs[inputs][::DECIMATION]) for flight in self.test]
 
     def rows(
         self,
@@ -370,10 +397,16 @@ def since_step(t: Float[np.ndarray, " n"], mass: Float[np.ndarray, " n"]) -> Flo
     return np.round(t - np.maximum.accumulate(np.where(is_jump(mass), t, -math.inf)), 6)
 
 
+def table_part(number: int, inputs: Inputs) -> str:
+    """The part with a table: "table 1" with the features, "table 1, instant" with plain inputs."""
+    return f"table {number}" if inputs == "windows" else f"table {number}, {inputs}"
+
+
 def _training_set(
-    flights: Iterable[RegressionData],
-) -> tuple[Float[np.ndarray, "n windows"], Float[np.ndarray, " n"]]:
-    X, y = zip(*((flight.X[::DECIMATION], flight.mass[::DECIMATION]) for flight in flights), strict=True)
+    flights: Iterable[RegressionData], inputs: Inputs = "windows"
+) -> tuple[Float[np.ndarray, "n columns"], Float[np.ndarray, " n"]]:
+    columns = ((f.inputs[inputs][::DECIMATION], f.mass[::DECIMATION]) for f in flights)
+    X, y = zip(*columns, strict=True)
     return np.concatenate(X), np.concatenate(y)
 
 
