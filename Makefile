@@ -14,7 +14,7 @@ LATEST := $(MAKE) VENV=.venv-latest CONSTRAINTS=
 # pip; what PyTorch brings for one platform only; nightly builds, which the index does not keep; what has no version
 UNPINNED := '^pip==|^(nvidia|cuda)-|^triton==|-nightly==|@|^\#'
 
-.PHONY: help demo test fuzz lint format bench docs test-latest constraints latest clean
+.PHONY: help demo test fuzz lint format bench docs studies test-latest constraints latest clean
 
 help:
 	@echo "make demo    install, fly a simulated sprayer, track its mass, write a report"
@@ -24,6 +24,7 @@ help:
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
 	@echo "make docs    write docs/cli.md and the numbers of docs/how-to-choose.md again"
+	@echo "make studies run all studies in full, for hours (QUICK=1: quick forms; STUDIES=nemo: one), and write docs/studies.md"
 	@echo "make test-latest   run all tests with the newest dependencies, in .venv-latest"
 	@echo "make constraints   write the newest dependencies to constraints.txt, if tests and lint pass with them"
 	@echo "make clean   remove .venv and everything that the others made"
@@ -53,6 +54,9 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/fill_numbers.py
 	$(BIN)/python docs/fill_size_priors.py
+
+studies: $(VENV)/.installed
+	$(BIN)/python docs/make_studies.py $(STUDIES) $(if $(QUICK),--quick)
 
 test-latest: latest
 	$(LATEST) test

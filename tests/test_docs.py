@@ -116,6 +116,11 @@ def test_the_numbers_of_how_to_choose_are_those_of_the_study() -> None:
     assert text == fill.filled(text), "run `make docs`"
 
 
+def test_the_page_of_the_studies_is_that_of_their_rows() -> None:
+    make = module("make_studies")
+    assert make.PAGE.read_text() == make.page(), "run `python docs/make_studies.py --page`"
+
+
 def test_the_tables_of_size_priors_are_those_of_the_public_vehicles() -> None:
     fill = module("fill_size_priors")
     text = fill.PAGE.read_text()

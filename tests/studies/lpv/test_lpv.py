@@ -26,8 +26,9 @@ from rotorid.studies.lpv.particles import (
     exact_posterior,
     simulate,
 )
+from rotorid.studies.lpv.slow_changes import collapse_row
 from rotorid.studies.page_parts import Numbers
-from rotorid.studies.study_files import Part, Row
+from rotorid.studies.study_files import Curve, Part, Row
 
 SIZE = lpv.Size((200,), (2, 2, 2, 1), (50,), ("measured",), 100, 30, ("helix",), ("none",))
 
@@ -120,6 +121,22 @@ def test_changepoints_reduce_the_error(study) -> None:
     assert best_published_setting(n) == "uniform, 10 %"
 
 
+def test_a_slow_sine_leaves_the_variances_identified(study) -> None:
+    n = Numbers(study[0].rows)
+    errors = {p: n.get("figure 4.5", "Liu and West", "relative error, mean", p).value for p in PARAMETERS}
+    assert all(math.isfinite(e) for e in errors.values())
+    curves = [c for c in study[0].curves if c.part == "figure 4.5"]
+    assert [c.quantity for c in curves] == list(PARAMETERS)
+    assert np.ptp(curves[0].truth) > 0.4
+    assert not np.ptp(curves[1].truth)
+
+
+@pytest.mark.parametrize(("std", "row"), [([1.0, 0.0, 0.0], 1), ([0.0, 0.0], 0), ([0.0, 1.0], None)])
+def test_the_row_from_which_particles_are_equal(std: list[float], row: int | None) -> None:
+    one = np.ones(len(std))
+    assert collapse_row(Curve("p", "m", "", "", one, one, np.array(std), one)) == row
+
+
 def test_page(study) -> None:
     found = study[0]
     page = lpv_study_page(found.rows, found.curves, 0)
@@ -127,6 +144,9 @@ def test_page(study) -> None:
         assert escape(line.split("(")[0]) in page
     for words in (
         "Figures 4.1 and 4.2",
+        "Figure 4.1: one unknown parameter",
+        "Figure 4.6: alpha, second half",
+        "Figure 4.12",
         "Figure 4.7",
         "Priors of a changed parameter",
         "crashed",

@@ -23,6 +23,7 @@ from rotorid.simulation.datasets.generation import make_folder
 from rotorid.studies.lpv import control as lpv_control
 from rotorid.studies.lpv import likelihood as lpv_likelihood
 from rotorid.studies.lpv import particles as lpv_particles
+from rotorid.studies.lpv import slow_changes as lpv_slow_changes
 from rotorid.studies.lpv import standard as lpv_standard
 from rotorid.studies.lpv.standard_hover import quadrotor_rows
 from rotorid.studies.parts import join_parts
@@ -79,6 +80,7 @@ def lpv(
         "first test": lambda: _first_test(likelihood),
         "length of data": lambda: _lengths(size, likelihood),
         "constant": lambda: lpv_particles.constant_part(size.steps, size.particles, draws),
+        "slow changes": lambda: lpv_slow_changes.slow_changes_part(2 * size.steps, size.particles, draws),
         "unchanged": lambda: lpv_particles.unchanged_part(size.steps, size.particles, draws),
         "changes": lambda: lpv_particles.changing_part(size.particles, draws),
         "priors": lambda: lpv_particles.priors_part(size.particles // 2, priors) if priors else Part(()),

@@ -70,32 +70,39 @@ _DIFFERENCES: Final = (
 
 
 def headline(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The main results in three lines. Each number is of a method that was run."""
+    """The main results, a line each. Each number is of a method that was run."""
     n = Numbers(rows)
-    kinds = _kinds(n, "exact")
-    ratios = []
-    for kind in kinds:
-        published = _published(n, kind)
-        note = f" ({published:.3f})" if math.isfinite(published) else ""
-        ratios.append(f"{kind} {_relative_to_mo(n, 'exact', 'nemo-50', kind):.3f}{note}")
+    document = [kind for kind in _kinds(n, "exact") if kind in PUBLISHED]
+    ratios = [
+        f"{kind} {_relative_to_mo(n, 'exact', 'nemo-50', kind):.3f} ({_published(n, kind):.3f})"
+        for kind in document
+    ]
     largest = []
     for method in ("identified", "identify-first", "nemo-50"):
-        if method in _methods(n, "exact"):
-            ratio = max(
-                _relative_to_oracle(n, "exact", method, kind, s) for kind in kinds for s in _WITH_WRENCH
-            )
-            largest.append(f"{LABELS[method]} {ratio:.2f}{_residuals_used(n, method)}")
+        errors = [_relative_to_oracle(n, "exact", method, kind, s) for kind in document for s in _WITH_WRENCH]
+        if all(math.isfinite(e) for e in errors):
+            largest.append(f"{LABELS[method]} {max(errors):.2f}{_residuals_used(n, method, document)}")
     return (
         f"Error of NeMO (α = 50) relative to MO, in brackets the published ratio: {', '.join(ratios)}.",
         f"Largest error with an external wrench, relative to MO with true parameters: {', '.join(largest)}.",
+        *(_flapping_line(n, kind) for kind in _kinds(n, "exact") if kind in FLAPPING),
         _late_line(n),
     )
 
 
-def _residuals_used(n: Numbers, method: str) -> str:
+def _flapping_line(n: Numbers, kind: str) -> str:
+    """The errors of all methods that were run for a type that no parameter describes."""
+    errors = {m: _error(n, "exact", m, kind).value for m in LABELS}
+    texts = [
+        f"{LABELS[m]} {e:.2f}{_residuals_used(n, m, [kind])}" for m, e in errors.items() if math.isfinite(e)
+    ]
+    return f"{kind}, rotors that flap, which no parameter describes: {', '.join(texts)}."
+
+
+def _residuals_used(n: Numbers, method: str, kinds: Sequence[str]) -> str:
     """For how many types a learned residual is in the model, where it is not for all."""
-    used = [r.value for r in n.select("exact", "residual used") if r.method == method]
-    return "" if not used or all(used) else f" (with a residual for {sum(used):.0f} of {len(used)} types)"
+    used = [n.get("exact", method, "residual used", setting=kind).value == 0.0 for kind in kinds]
+    return f" (without a residual for {sum(used)} of {len(used)} types)" if any(used) else ""
 
 
 def _late_line(n: Numbers) -> str:

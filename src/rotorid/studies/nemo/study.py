@@ -95,7 +95,8 @@ class Size(NamedTuple):
 
     flights: in each scenario. training: number of training flights. epochs: largest number of epochs, for the first
     horizon, the longer ones, and the heads in the body frame. identified: number of training flights, from the last
-    one, from which parameters are identified. plans: names of the trainings.
+    one, from which parameters are identified. plans: names of the trainings. flapping, flapping_plans: sets of logs of the
+    vehicle with flapping, and the trainings for it.
     """
 
     flights: int
@@ -103,10 +104,13 @@ class Size(NamedTuple):
     epochs: tuple[int, int, int]
     identified: int
     plans: tuple[str, ...]
+    flapping: tuple[str, ...]
+    flapping_plans: tuple[str, ...]
 
 
-FULL = Size(5, 9, (300, 40, 20), 9, ("nemo-1", "nemo-25", "nemo-50", "nemo-body", "identify-first"))
-QUICK = Size(1, 4, (15, 2, 4), 3, ("nemo-1", "nemo-50", "identify-first"))
+_ALL_PLANS: Final = ("nemo-1", "nemo-25", "nemo-50", "nemo-body", "identify-first")
+FULL = Size(5, 9, (300, 40, 20), 9, _ALL_PLANS, SETS, _ALL_PLANS)
+QUICK = Size(1, 4, (8, 2, 4), 2, ("nemo-1", "nemo-50"), ("exact",), ("identify-first",))
 
 
 class Study(NamedTuple):
@@ -133,24 +137,17 @@ def nemo(
         log = {} if name == "exact" else {"noise": LogNoise(), "delay": DELAY}
         for flapping in (None, *FLAPPING.values()):
             kinds = [kind for kind in ERRORS if FLAPPING.get(kind) == flapping]
-            if not kinds:
+            if not kinds or (flapping is not None and name not in size.flapping):
                 continue
+            size_of_set = size if flapping is None else size._replace(plans=size.flapping_plans)
             wrong = {kind: wrong_physics(system, kind) for kind in kinds}
             label = name if flapping is None else f"{name} flapping"
             flights = _Flights(airframe, system, size, seed, label, {**log, "flapping": flapping}, progress)
 
-            def make(name=name, label=label, wrong=wrong, flights=flights) -> Part:
+            def make(name=name, label=label, wrong=wrong, flights=flights, size=size_of_set) -> Part:
+                training = flights.training()
                 models, training_rows = _models(
-                    folder / name,
-                    name,
-                    label,
-                    system,
-                    airframe,
-                    flights.training(),
-                    wrong,
-                    size,
-                    seed,
-                    progress,
+                    folder / name, name, label, system, airframe, training, wrong, size, seed, progress
                 )
                 rows, curves = _evaluate(name, label, system, models, flights.evaluation(), progress)
                 return Part((*training_rows, *rows), curves)
