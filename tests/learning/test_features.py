@@ -297,13 +297,31 @@ def test_std_is_that_of_rows_outside_the_training_set():
     np.testing.assert_allclose(np.median(std), error, rtol=0.3)
 
 
-def test_std_is_bounded_outside_the_training_range():
+def test_std_grows_outside_the_training_range():
     rng = np.random.default_rng(2)
     X, error, _ = windows_of(rng, 3000)
     found = fit_variance_model(ELMRegressor(10, alpha=1.0, random_state=0).fit(X, error), X, error, hidden=30)
-    far = X * [1e3, 1.0, -1e3, 1.0, 1.0]
-    std = found.predict(far, return_std=True)[1]
-    assert np.all((std > 0.01) & (std < 1.0))
+    assert not found.extrapolation(X).any()
+    std = [
+        np.median(found.predict(X + shift * np.std(X, axis=0), return_std=True)[1])
+        for shift in (0.0, 10.0, 100.0)
+    ]
+    assert std[0] < 0.1 * std[1] < 0.1 * std[2]
+
+
+def test_a_mass_beyond_those_of_the_training_is_reported(simulated):
+    X, y = mass_training_set(*zip(*simulated[1:], strict=True), every=2)
+    regressor = fit_variance_model(ELMRegressor(100, alpha=1e-2, random_state=0).fit(X, y), X, y)
+    samples, mass = simulated[0]
+    inside = predict_mass(regressor, samples)
+    assert np.mean(inside.extrapolation > 0.0) < 0.02
+    factor = 2.5  # thrust and mass of a larger vehicle with the same motion
+    place = SYSTEM.inputs.stored["thrust"]
+    large = dataclasses.replace(samples, u=samples.u.at[:, place].multiply(factor))
+    outside = predict_mass(regressor, large)
+    rows = outside.informed & (outside.t > 2.0)
+    assert np.all(outside.extrapolation[rows] > 0.0)
+    assert np.mean(np.abs(outside.value - factor * mass)[rows] < 1.96 * outside.std[rows]) > 0.9
 
 
 def test_std_without_errors_and_with_equal_windows():

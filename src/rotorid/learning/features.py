@@ -70,6 +70,7 @@ _BLOCK = 1024  # rows whose sums have a common origin, which limits rounding err
 
 _STRETCHES = 10  # parts of each fold, distributed over all flights
 _ITERATIONS = 5  # of Fisher's scoring; the log-likelihood of a row has then converged to 1e-4
+_FULL_DIFFERENCE = 0.1  # extrapolation from which on the difference from the features counts in full
 _NORMAL_MEDIAN = 0.6745  # median of |x| of a standard normal x
 
 
@@ -77,13 +78,15 @@ _NORMAL_MEDIAN = 0.6745  # median of |x| of a standard normal x
 class MassPrediction:
     """Mass and standard deviation in kg at times t (s).
 
-    informed: whether the shortest window is full; otherwise value and std are the prior of the model.
+    informed: whether the shortest window is full; otherwise value and std are the prior of the model. extrapolation: of a
+    `MassRegressor`, 0 inside the range of its training, see `MassRegressor.extrapolation`; 0 for other regressors.
     """
 
     t: Float[np.ndarray, " n"]
     value: Float[np.ndarray, " n"]
     std: Float[np.ndarray, " n"]
     informed: Bool[np.ndarray, " n"]
+    extrapolation: Float[np.ndarray, " n"]
 
 
 def mass_features(
@@ -215,9 +218,12 @@ def predict_mass(
     """
     features, informed = mass_features(samples, system, windows=windows)
     value, std = (np.full(len(features), number) for number in _prior(system))
+    extrapolation = np.zeros(len(features))
     if informed.any():
         value[informed], std[informed] = regressor.predict(features[informed], return_std=True)
-    return MassPrediction(np.asarray(samples.t), value, std, informed)
+        if isinstance(regressor, MassRegressor):
+            extrapolation[informed] = regressor.extrapolation(features[informed])
+    return MassPrediction(np.asarray(samples.t), value, std, informed, extrapolation)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,22 +232,42 @@ class MassRegressor:
 
     regressor: of the mass, kg. variance_model: of the logarithm of the variance of the error in kg^2, clipped to
     limits, from the differences between windows. typical_differences: one for each pair of adjacent windows.
+    training_range: smallest and largest value of each feature in the training, 1/kg. mass_std: standard deviation of its
+    masses, kg.
     """
 
     regressor: Any
     variance_model: ELMRegressor
     typical_differences: Float[np.ndarray, " pairs"]
     limits: tuple[float, float]
+    training_range: Float[np.ndarray, "2 windows"]
+    mass_std: float
 
     def predict(
         self, X: Float[np.ndarray, "n windows"], return_std: bool = False
     ) -> Float[np.ndarray, " n"] | tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Mass in kg at features X (1/kg), with return_std also its standard deviation in kg."""
+        """Mass in kg at features X (1/kg), with return_std also its standard deviation in kg.
+
+        Outside the range of the training the variance grows with the extrapolation, and includes the difference from the
+        median of the inverse features: a network does not follow a mass beyond those of its training.
+        """
         value = self.regressor.predict(X)
         if not return_std:
             return value
         log_variance = self.variance_model.predict(_variance_features(X, self.typical_differences))
-        return value, np.exp(0.5 * np.clip(log_variance, *self.limits))
+        variance = np.exp(np.clip(log_variance, *self.limits))
+        outside = self.extrapolation(X)
+        median = np.median(X, axis=1)
+        direct = 1.0 / np.where(median > 0.0, median, np.inf)
+        difference = np.minimum(outside / _FULL_DIFFERENCE, 1.0) * (direct - value)
+        return value, np.sqrt(variance + (self.mass_std * outside) ** 2 + difference**2)
+
+    def extrapolation(self, X: Float[np.ndarray, "n windows"]) -> Float[np.ndarray, " n"]:
+        """How far features X (1/kg) are outside the range of the training: 0 inside, 1 at half the width of the range from its
+        edge; of the feature that is furthest outside."""
+        low, high = self.training_range
+        half = np.maximum(0.5 * (high - low), np.finfo(float).eps * np.abs(high) + np.finfo(float).tiny)
+        return np.max(np.maximum(np.maximum(low - X, X - high), 0.0) / half, axis=1)
 
 
 def fit_variance_model(
@@ -303,7 +329,9 @@ def fit_variance_model(
         target = log_variance + squared_errors * np.exp(-log_variance) - 1.0
         log_variance += np.clip(model.fit(Z, target).predict(Z) - log_variance, -1.0, 1.0)
     model.fit(Z, log_variance)
-    return MassRegressor(regressor, model, typical, (float(log_variance.min()), float(log_variance.max())))
+    limits = float(log_variance.min()), float(log_variance.max())
+    training_range = np.stack([X.min(axis=0), X.max(axis=0)])
+    return MassRegressor(regressor, model, typical, limits, training_range, float(np.std(y)))
 
 
 def _differences(X: Float[np.ndarray, "n windows"]) -> Float[np.ndarray, "n pairs"]:

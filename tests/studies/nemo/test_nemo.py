@@ -29,7 +29,7 @@ from rotorid.workflows.track.track import prepare_samples
 
 AIRFRAME = load_airframe(nemo.AIRFRAME)
 SYSTEM = rigid_multirotor(AIRFRAME, "rotor_speed")
-SIZE = nemo.Size(1, 2, (2, 1, 1), 2, ("nemo-1",), (), ())
+SIZE = nemo.Size(1, 2, (2, 1, 1), 2, ("nemo-1",), (), 2, ())
 DURATION = 6.0
 
 

@@ -377,8 +377,8 @@ def _trainings(page: Page, n: Numbers) -> None:
             seconds = [r.value for r in n.select(part, "seconds") if r.method == method]
             if not seconds:
                 continue
-            losses = [_loss_text(n, part, method, kind) for kind in _kinds(n, part)]
-            epochs = n.get(part, method, "epochs", setting=KINDS[0]).value
+            losses = [_loss_text(n, part, method, kind) for kind in _kinds(n, "exact")]
+            epochs = max((r.value for r in n.select(part, "epochs") if r.method == method), default=math.nan)
             texts = [label, part, number_text(epochs) if math.isfinite(epochs) else "–"]
             body.append([*texts, number_text(sum(seconds) / len(seconds)), *losses])
     page.add(table(head, body, dict.fromkeys(head[2:], "number") | {"method": "word", "logs": "word"}))

@@ -95,8 +95,8 @@ class Size(NamedTuple):
 
     flights: in each scenario. training: number of training flights. epochs: largest number of epochs, for the first
     horizon, the longer ones, and the heads in the body frame. identified: number of training flights, from the last
-    one, from which parameters are identified. plans: names of the trainings. flapping, flapping_plans: sets of logs of the
-    vehicle with flapping, and the trainings for it.
+    one, from which parameters are identified. plans: names of the trainings. flapping, flapping_training, flapping_plans: the
+    same of the vehicle with flapping: sets of logs, number of training flights, trainings.
     """
 
     flights: int
@@ -105,12 +105,13 @@ class Size(NamedTuple):
     identified: int
     plans: tuple[str, ...]
     flapping: tuple[str, ...]
+    flapping_training: int
     flapping_plans: tuple[str, ...]
 
 
 _ALL_PLANS: Final = ("nemo-1", "nemo-25", "nemo-50", "nemo-body", "identify-first")
-FULL = Size(5, 9, (300, 40, 20), 9, _ALL_PLANS, SETS, _ALL_PLANS)
-QUICK = Size(1, 4, (8, 2, 4), 2, ("nemo-1", "nemo-50"), ("exact",), ("identify-first",))
+FULL = Size(5, 9, (300, 40, 20), 9, _ALL_PLANS, SETS, 9, _ALL_PLANS)
+QUICK = Size(1, 4, (8, 2, 4), 1, ("nemo-1", "nemo-50"), ("exact",), 2, ("identify-first",))
 
 
 class Study(NamedTuple):
@@ -139,10 +140,14 @@ def nemo(
             kinds = [kind for kind in ERRORS if FLAPPING.get(kind) == flapping]
             if not kinds or (flapping is not None and name not in size.flapping):
                 continue
-            size_of_set = size if flapping is None else size._replace(plans=size.flapping_plans)
+            size_of_set = size
+            if flapping is not None:
+                size_of_set = size._replace(training=size.flapping_training, plans=size.flapping_plans)
             wrong = {kind: wrong_physics(system, kind) for kind in kinds}
             label = name if flapping is None else f"{name} flapping"
-            flights = _Flights(airframe, system, size, seed, label, {**log, "flapping": flapping}, progress)
+            flights = _Flights(
+                airframe, system, size_of_set, seed, label, {**log, "flapping": flapping}, progress
+            )
 
             def make(name=name, label=label, wrong=wrong, flights=flights, size=size_of_set) -> Part:
                 training = flights.training()
