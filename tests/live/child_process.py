@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +24,18 @@ class Command:
         path: of its recording.
         options: more options.
         state: folder of its parameters, default: the user's.
+        program: what Python runs.
 
     port: on which it listens. lines: of its output so far.
     """
 
-    def __init__(self, path: Path, *options: str, state: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *options: str,
+        state: Path | None = None,
+        program: Sequence[str] = ("-m", "rotorid"),
+    ) -> None:
         self.path, self.lines = path, list[str]()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.bind(("127.0.0.1", 0))
@@ -36,8 +44,7 @@ class Command:
         self.process = subprocess.Popen(
             [
                 sys.executable,
-                "-m",
-                "rotorid",
+                *program,
                 "live",
                 link,
                 "-a",

@@ -10,6 +10,7 @@ import io
 import json
 import random
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -195,6 +196,11 @@ def repeating_csv() -> bytes:
     return ",".join(["t", *names, names[-1]]).encode() + b"\n" + b"0," * 60_001 + b"0\n"
 
 
+def long_number_csv() -> bytes:
+    """A column whose number has more digits than Python converts."""
+    return b"t,thrust,rotor_speed_" + b"9" * 5000 + b"\n0,1,2\n" * 5
+
+
 def constant_parquet() -> bytes:
     """A constant column, which takes 8 bytes a row in memory and next to none in the file."""
     out = io.BytesIO()
@@ -290,6 +296,7 @@ CRAFTED: dict[str, Callable[[], bytes]] = {
     "columns.BIN": empty_column_bin,
     "wide.csv": wide_csv,
     "repeating.csv": repeating_csv,
+    "long_number.csv": long_number_csv,
     "constant.parquet": constant_parquet,
     "repeating.parquet": repeating_parquet,
     "interval.bbl": long_interval_blackbox,
@@ -410,6 +417,18 @@ def test_what_a_reader_does_not_foresee_is_an_error_of_one_line(tmp_path: Path):
         entry.read(LogFile(tmp_path / "log"))
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_row_that_is_no_text_prints_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Arrow reports a row with another number of cells as text, and prints a traceback where it is none."""
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    rows = b"".join(b"%g,1\n" % (k / 100) for k in range(20_000))
+    (tmp_path / "log.csv").write_bytes(b"t,thrust\n" + rows + b"300,\xb1,\xff\n" + b"301,1\n")
+    flight = read(tmp_path / "log.csv")
+    assert len(flight["thrust"].times) == 20_001
+    assert any("1 lines left out" in note for note in flight.notes)
+    assert not printed
 
 
 def test_names_of_a_file_cannot_write_to_the_terminal():

@@ -41,6 +41,10 @@ are restarted afterwards."""
 
 _RECEIVE_TIMEOUT: Final = 0.05  # s
 _MAX_PACKETS: Final = 64  # packets that are received before one is processed
+_MAX_QUEUE: Final = (
+    64_000_000  # bytes that wait; the operating system discards what arrives beyond its own buffer
+)
+_PACKET_BYTES: Final = 150  # of memory for each packet in the queue, beside its own bytes
 _IDLE_INTERVAL: Final = 0.5  # s between snapshots while no messages arrive
 _PUBLISH_INTERVAL: Final = 0.1  # s, the same with a publisher, whose parameter may have to be restored
 _RESTORE_TIMEOUT: Final = 40.0  # s to restore a parameter
@@ -105,6 +109,7 @@ class Runner:
         self._first_skipped: int | None = None  # number of the first packet that is skipped
         self._is_live = not isinstance(link, Replay)
         self._queue: deque[tuple[int, bytes]] = deque()
+        self._queue_bytes = 0
         self._link_error: RotoridError | None = None
         self._deferred = DeferredWork(session, recorder)
         self._sender, self._rate = MessageSender(link), rate
@@ -159,7 +164,7 @@ class Runner:
                 if self._is_late():
                     self._skip_queue()
                 elif self._queue and not must_wait:
-                    self._process(*self._queue.popleft())
+                    self._process(*self._take())
                     self._deferred.do_overdue()
                 elif self._link_error is not None and not self._queue:
                     raise self._link_error
@@ -167,7 +172,7 @@ class Runner:
                     self._idle()
             self._receive(0.0)
             while self._queue:  # these packets are in the recording; a replay estimates from them
-                self._process(*self._queue.popleft(), skip=self.session.must_wait)
+                self._process(*self._take(), skip=self.session.must_wait)
 
     def _request_messages(self) -> None:
         """Send the requests that are due, of every vehicle."""
@@ -228,7 +233,7 @@ class Runner:
         """Skip all waiting packets and those that arrive meanwhile. It takes more than it receives, and so it ends."""
         while self._queue and not self.stop.is_set():
             for _ in range(min(2 * _MAX_PACKETS, len(self._queue))):
-                self._process(*self._queue.popleft(), skip=True)
+                self._process(*self._take(), skip=True)
             self._deferred.do_overdue()
             self._check_recording()
             self._receive(0.0)
@@ -250,13 +255,21 @@ class Runner:
             if packet is None:
                 return k > 0
             self._queue.append(packet)
+            self._queue_bytes += _PACKET_BYTES + len(packet[1])
             if self.recorder is not None:
                 self.recorder.add_packet(*packet)
         return True
 
+    def _take(self) -> tuple[int, bytes]:
+        """Remove and return the oldest packet."""
+        packet = self._queue.popleft()
+        self._queue_bytes -= _PACKET_BYTES + len(packet[1])
+        return packet
+
     def _next_packet(self, timeout: float) -> tuple[int, bytes] | None:
-        """The next packet; None without one and after the link has ended, whose error is raised once the queue is empty."""
-        if self._link_error is not None:
+        """The next packet; None without one, while the queue is full, and after the link has ended, whose error is raised once
+        the queue is empty."""
+        if self._link_error is not None or self._queue_bytes > _MAX_QUEUE:
             if timeout:
                 time.sleep(timeout)  # packets wait for the compilation
             return None

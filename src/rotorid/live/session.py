@@ -7,6 +7,7 @@ identical estimates. The session itself does not wait, read the clock or write f
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Any, Final
 
 from rotorid.estimators.base import Health
@@ -39,6 +40,7 @@ from rotorid.workflows.track.phases.text import course_values
 _IDLE_INTERVAL: Final = 0.25  # s between snapshots without an estimate
 _MAX_AGE: Final = 1.0  # s of the latest estimate
 _DEFAULT_ROTORS: Final = 4
+_MAX_COURSES: Final = 1000
 _PHASES: Final = {
     Phase.GROUND: (ON_GROUND, "landing"),
     Phase.TAKE_OFF: (TAKE_OFF, "take_off"),
@@ -64,7 +66,7 @@ class Session:
 
     reader: messages, vehicle, time and state of the link. estimators: what estimates from them. latency: of the latest
     estimate, s, set by the runner. is_member: whether it is one of several of a `Team`, whose snapshots name their vehicle.
-    members: itself, as of a `Team`. courses: of the flights that have ended.
+    members: itself, as of a `Team`. courses: of the last `_MAX_COURSES` flights that have ended.
     """
 
     def __init__(self, airframe: Airframe, settings: SessionSettings, *, datagrams: bool = True) -> None:
@@ -87,7 +89,7 @@ class Session:
         self._readings: dict[str, Reading] = {}
         self._health = WAITING
         self._history, self._last_used, self._phase = FlightHistory(), math.inf, Phase.GROUND
-        self.courses: list[FlightCourse] = []
+        self.courses: deque[FlightCourse] = deque(maxlen=_MAX_COURSES)
         self._flight = self._boots = 0  # number of the present flight, or of the last one; reboots until then
         self._last_snapshot = self._last_estimate = -math.inf  # session time, s
         if self.estimators.wrench_problem:

@@ -206,7 +206,7 @@ def split_column(column: str) -> tuple[str, int] | None:
     """Signal and component of a column of the flight table: "velocity_y" -> ("velocity", 1); else None."""
     for name, kind in KINDS.items():
         if kind.suffixes is None:
-            if match := re.fullmatch(name + r"_(\d+)", column):
+            if match := re.fullmatch(name + "_([0-9]{1,4})", column):
                 return name, int(match.group(1))
         elif column.startswith(name) and column[len(name) :] in kind.suffixes:
             return name, kind.suffixes.index(column[len(name) :])

@@ -59,8 +59,8 @@ class MessageReader:
         datagrams: whether each packet contains whole messages only.
 
     observers: called with the bytes and each frame of the vehicle. invalid_bytes: bytes that are not MAVLink. is_silent: if
-    no measurement arrives any more. counts: received messages of the vehicle by number. reports_other_vehicles: whether events
-    name the vehicles that are not followed.
+    no measurement arrives any more. counts: received messages of the vehicle by number, of those that can be read.
+    reports_other_vehicles: whether events name the vehicles that are not followed.
     """
 
     def __init__(
@@ -129,7 +129,8 @@ class MessageReader:
         is_used = False
         for frame in frames:
             if self.vehicle.accept(buffer, frame):
-                self.counts[frame.message] = self.counts.get(frame.message, 0) + 1
+                if frame.message in BY_NUMBER:
+                    self.counts[frame.message] = self.counts.get(frame.message, 0) + 1
                 for observe in self.observers:
                     observe(buffer, frame)
                 is_used = self._read_message(buffer, frame, skip) or is_used
@@ -288,10 +289,9 @@ class MessageReader:
 
     def report_gap(self) -> None:
         """Add an event for the latest interruption, if it is new."""
-        gaps = self.timeline.gaps
-        if len(gaps) != self._gaps:
-            self._gaps = len(gaps)
-            start, end = gaps[-1]
+        if self.timeline.gaps != self._gaps:
+            self._gaps = self.timeline.gaps
+            start, end = self.timeline.gap
             self.events.add_limited("message_gap", t=end, duration=end - start)
 
     def link_state(self, latency: float) -> LinkState:

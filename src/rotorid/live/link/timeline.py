@@ -39,14 +39,15 @@ class Timeline:
     """Session time from time stamps.
 
     latest: W, session time, s; -inf before the first message. wait: delay for late messages, s. boots: reboots of the
-    vehicle. gaps: start and end of interruptions, session time, s.
+    vehicle. gaps: number of interruptions. gap: start and end of the latest one, session time, s.
     """
 
     def __init__(self) -> None:
         self.latest = -math.inf
         self.wait = 0.0
         self.boots = 0
-        self.gaps: list[tuple[float, float]] = []
+        self.gaps = 0
+        self.gap = (0.0, 0.0)
         self._zero = math.nan  # time stamp at session time 0, of this boot
         self._latest_arrival = 0.0
         self._start = (0.0, 0.0)  # session time and arrival of the first message of this boot, s
@@ -110,7 +111,7 @@ class Timeline:
             self.wait = 0.0
             self._start = stamp - self._zero, arrival
         else:
-            self.gaps.append((self.latest, t))
+            self.gaps, self.gap = self.gaps + 1, (self.latest, t)
         self._unconfirmed.clear()
         return stamp - self._zero
 

@@ -115,7 +115,9 @@ class Feed:
         with self._changed:
             while self._queue:
                 snapshot = self._queue.popleft()
-                self._vehicles.setdefault(snapshot.vehicle, _Vehicle()).add(snapshot)
+                if snapshot.vehicle not in self._vehicles:
+                    self._vehicles[snapshot.vehicle] = _Vehicle()
+                self._vehicles[snapshot.vehicle].add(snapshot)
             self._changed.notify_all()
 
     def _vehicle(self, name: str) -> _Vehicle:

@@ -2,22 +2,24 @@
 
 The channels are described in `channels.py`. An attachment holds the airframe and a metadata record the settings, so that a
 replay needs no other file. Each chunk holds `CHUNK` s and is passed to the operating system at once: a process that is killed
-loses at most that. After a power failure, what the file system had not written is lost. https://mcap.dev/spec
+loses at most that. After a power failure, what the file system had not written is lost. The index at the end is made from the
+file itself: entries kept in memory would grow by 10 MB an hour. https://mcap.dev/spec
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
 import struct
 import threading
 import time
 import zlib
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from mcap.data_stream import RecordBuilder
 from mcap.opcode import Opcode
@@ -53,6 +55,10 @@ CHUNK: Final = 0.04
 
 _MAX_BYTES: Final = 1 << 18  # bytes of a chunk
 _MESSAGE_HEADER: Final = struct.Struct("<BQHIQQ")
+_RECORD: Final = struct.Struct("<BQ")
+_CHUNK_HEAD: Final = struct.Struct("<QQQ")  # first and last time stamp, ns; size of the content
+_INDEX_HEAD: Final = struct.Struct("<H")  # channel
+_BUFFER: Final = 1 << 16  # bytes of the summary that are written at once
 
 
 class Recorder:
@@ -75,13 +81,12 @@ class Recorder:
         self._body = bytearray()
         self._index: dict[int, array[int]] = {}  # time stamp and offset of each message, alternating
         self._chunk_start: float | None = None
-        self._chunk_index = bytearray()
         self._chunk_count = 0
         self._time_range = [1 << 63, 0]  # ns since 1970
         self._counts = dict.fromkeys(CHANNELS, 0)
         self._clocks: dict[str, ClockState] = {}  # by vehicle
         try:
-            self._file: IO[bytes] = open(path, "xb", buffering=0)  # noqa: SIM115
+            self._file: io.FileIO = open(path, "x+b", buffering=0)  # noqa: SIM115
         except FileExistsError:
             raise OutputError(
                 f"{path}: this file exists already and is not overwritten; use another name with --record"
@@ -115,6 +120,7 @@ class Recorder:
         offset = self._size
         self._append(_bytes(Metadata(name=SETTINGS, metadata=dict(settings))))
         self._metadata = MetadataIndex(offset=offset, length=self._size - offset, name=SETTINGS)
+        self._first_chunk = self._size
 
     @property
     def count(self) -> int:
@@ -190,14 +196,12 @@ class Recorder:
     def _write_chunk(self, body: bytearray, index: dict[int, array[int]]) -> None:
         start = min(min(entries[::2]) for entries in index.values())
         end = max(max(entries[::2]) for entries in index.values())
-        offset = self._size
         head = struct.pack("<QQQII", start, end, len(body), zlib.crc32(body), 0) + struct.pack(
             "<Q", len(body)
         )
         chunk = struct.pack("<BQ", Opcode.CHUNK, len(head) + len(body)) + head + body
-        offsets, tail = {}, b""
+        tail = b""
         for channel, entries in index.items():
-            offsets[channel] = offset + len(chunk) + len(tail)
             packed = struct.pack(f"<{len(entries)}Q", *entries)
             tail += struct.pack("<BQHI", Opcode.MESSAGE_INDEX, 6 + len(packed), channel, len(packed)) + packed
         try:
@@ -207,13 +211,6 @@ class Recorder:
             return
         self._chunk_count += 1
         self._time_range = [min(self._time_range[0], start), max(self._time_range[1], end)]
-        self._chunk_index += _bytes(
-            ChunkIndex(
-                chunk_start_offset=offset, chunk_length=len(chunk), message_start_time=start, message_end_time=end,
-                message_index_offsets=offsets, message_index_length=len(tail), compression="",
-                compressed_size=len(body), uncompressed_size=len(body),
-            )
-        )  # fmt: skip
 
     def _append(self, data: bytes) -> None:
         """Write all of the data or none."""
@@ -244,8 +241,26 @@ class Recorder:
             raise self.error
 
     def _write_summary(self) -> None:
-        end = _bytes(DataEnd(data_section_crc=0))
-        start = self._size + len(end)
+        data_end = self._size
+        try:
+            end = _bytes(DataEnd(data_section_crc=0))
+            start, crc, pending = self._size + len(end), 0, end
+            for records in self._summary(data_end):
+                crc, pending = zlib.crc32(records, crc), pending + records
+                if len(pending) > _BUFFER:
+                    self._append(pending)
+                    pending = b""
+            footer = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, 0)
+            crc = zlib.crc32(footer, crc)
+            last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))
+            self._append(pending + last + MAGIC)
+        except OutputError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(data_end)
+            raise
+
+    def _summary(self, data_end: int) -> Iterator[bytes]:
+        """The records of the summary. data_end: offset at which the chunks end."""
         messages = sum(self._counts.values())
         statistics = Statistics(
             attachment_count=1, channel_count=len(CHANNELS), channel_message_counts=self._counts,
@@ -253,12 +268,45 @@ class Recorder:
             message_start_time=self._time_range[0] if self._chunk_count else 0, message_end_time=self._time_range[1],
             schema_count=len(SCHEMAS),
         )  # fmt: skip
-        summary = _bytes(*SCHEMAS, *CHANNELS.values(), statistics)
-        summary += self._chunk_index + _bytes(self._attachment, self._metadata)
-        footer = struct.pack("<BQQQ", Opcode.FOOTER, 20, start, 0)
-        crc = zlib.crc32(footer, zlib.crc32(summary))
-        last = _bytes(Footer(summary_start=start, summary_offset_start=0, summary_crc=crc))
-        self._append(end + summary + last + MAGIC)
+        yield _bytes(*SCHEMAS, *CHANNELS.values(), statistics)
+        position = self._first_chunk
+        while position < data_end:
+            entry, position = self._chunk_index(position, data_end)
+            yield _bytes(entry)
+        yield _bytes(self._attachment, self._metadata)
+
+    def _chunk_index(self, position: int, data_end: int) -> tuple[ChunkIndex, int]:
+        """The index entry of the chunk at an offset of the file, and the offset of the next chunk."""
+        _, length = _RECORD.unpack(self._read(position, _RECORD.size))
+        start, end, size = _CHUNK_HEAD.unpack(self._read(position + _RECORD.size, _CHUNK_HEAD.size))
+        after = index = position + _RECORD.size + length
+        offsets: dict[int, int] = {}
+        while after < data_end:
+            opcode, length = _RECORD.unpack(self._read(after, _RECORD.size))
+            if opcode != Opcode.MESSAGE_INDEX:
+                break
+            (channel,) = _INDEX_HEAD.unpack(self._read(after + _RECORD.size, _INDEX_HEAD.size))
+            offsets[channel] = after
+            after += _RECORD.size + length
+        entry = ChunkIndex(
+            chunk_start_offset=position, chunk_length=index - position, message_start_time=start, message_end_time=end,
+            message_index_offsets=offsets, message_index_length=after - index, compression="",
+            compressed_size=size, uncompressed_size=size,
+        )  # fmt: skip
+        return entry, after
+
+    def _read(self, position: int, size: int) -> bytes:
+        try:
+            self._file.seek(position)
+            data = self._file.read(size)
+            self._file.seek(self._size)
+        except OSError as error:
+            raise OutputError(f"{self.path}: its index cannot be made: {error.strerror}") from None
+        if data is None or len(data) != size:
+            raise OutputError(
+                f"{self.path}: its index cannot be made: the file was changed by another program"
+            )
+        return data
 
 
 def _bytes(*records: McapRecord) -> bytes:

@@ -29,6 +29,7 @@ _AUTOPILOTS: Final = {ARDUPILOT: "ArduPilot", PX4: "PX4"}
 _INTEGERS: Final = {1: "<Bxxx", 2: "<bxxx", 3: "<Hxx", 4: "<hxx", 5: "<I", 6: "<i"}  # MAV_PARAM_TYPE
 _WRAP: Final = 2.0**32 / 1e6
 _REBOOT: Final = 5.0
+_MAX_PARAMETERS: Final = 10_000  # an autopilot has some 2,000
 
 
 class Clock:
@@ -68,7 +69,8 @@ class Motors(NamedTuple):
 class Vehicle:
     """One vehicle, from the messages received so far.
 
-    autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before the first. parameters: first values.
+    autopilot, kind: MAV_AUTOPILOT and MAV_TYPE of its heartbeat, -1 before the first. parameters: first values, of
+    `_MAX_PARAMETERS` names.
     changed: names of parameters whose value changed later. firmware: version, "" if unknown. identity: the autopilot's
     serial number, "" if unknown. unix: s from the Unix epoch to the vehicle's boot, NaN if unknown. notes: by message name, for
     the user.
@@ -129,6 +131,8 @@ class Vehicle:
 
     def _parameter(self, row: np.void) -> None:
         name, value = parameter_value(row, self.autopilot)
+        if name not in self.parameters and len(self.parameters) >= _MAX_PARAMETERS:
+            return
         if self.parameters.setdefault(name, float(value)) != value:
             self.changed.add(name)
 

@@ -88,7 +88,7 @@ def read_cells(
     end = buffer.rfind(b"\n") + 1
     if end < len(buffer):
         notes.append("the last line has no end and may be cut; it was left out")
-    body = buffer[header.skip : end]
+    body = _as_utf8(buffer[header.skip : end])
     if not body.strip():
         raise LogFormatError(f"{path}: has a header but no whole row; export the log again")
     ragged: list[Any] = []
@@ -198,6 +198,11 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _as_utf8(content: bytes) -> bytes:
+    """The content with a replacement character for what is not UTF-8: Arrow prints a traceback where it reports such a row."""
+    return content if content.isascii() else content.decode("utf-8", "replace").encode()
 
 
 def _arrow_reader(content: bytes) -> Any:
