@@ -4,9 +4,10 @@
     python docs/make_studies.py nemo lpv --quick       some of them, in their quick form
     python docs/make_studies.py --page                 the page only, from the numbers that are there
 
-docs/studies/STUDY.parquet has the rows of the study, and in its metadata the form, the date, the duration, the machine and the
-version of rotorid. The quick form of a study never replaces a full one. Every number of the page is read from these files; the
-published numbers are those of the rows, which a test compares with the documents.
+docs/studies/STUDY.parquet has the rows of a full study, STUDY-quick.parquet those of its quick form; their metadata have the
+form, the date, the duration, the machine and the version of rotorid. The page shows the full form of a study, if there is one.
+Every number of the page is read from these files; the published numbers are those of the rows, which a test compares with the
+documents.
 """
 
 # ruff: noqa: RUF001
@@ -63,10 +64,6 @@ def keep(study: str, results: Path, *, quick: bool, seconds: float, headline: Se
     """Copy the rows of a study to docs/studies, with the circumstances of its run."""
     from importlib.metadata import version
 
-    path = FOLDER / f"{study}.parquet"
-    if quick and path.exists() and about(study).get("form") == "full":
-        print(f"{path} has the full study and is kept")
-        return
     circumstances = {
         "form": "quick" if quick else "full",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -78,7 +75,9 @@ def keep(study: str, results: Path, *, quick: bool, seconds: float, headline: Se
     rows = parquet.read_table(results)
     FOLDER.mkdir(exist_ok=True)
     parquet.write_table(
-        rows.replace_schema_metadata({_KEY: json.dumps(circumstances).encode()}), path, compression="zstd"
+        rows.replace_schema_metadata({_KEY: json.dumps(circumstances).encode()}),
+        FOLDER / f"{study}{'-quick' if quick else ''}.parquet",
+        compression="zstd",
     )
 
 
@@ -92,17 +91,23 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def about(study: str) -> dict[str, Any]:
-    """The circumstances of the run of a study."""
-    metadata = parquet.read_schema(FOLDER / f"{study}.parquet").metadata or {}
+def source(study: str) -> Path | None:
+    """The file with the rows of the full study, else of its quick form."""
+    paths = (FOLDER / f"{study}.parquet", FOLDER / f"{study}-quick.parquet")
+    return next((path for path in paths if path.exists()), None)
+
+
+def about(path: Path) -> dict[str, Any]:
+    """The circumstances of a run."""
+    metadata = parquet.read_schema(path).metadata or {}
     return json.loads(metadata.get(_KEY, b"{}"))
 
 
 class Rows:
-    """The rows of a study by their keys."""
+    """The rows of a file by their keys."""
 
-    def __init__(self, study: str) -> None:
-        self.rows = parquet.read_table(FOLDER / f"{study}.parquet").to_pylist()
+    def __init__(self, path: Path) -> None:
+        self.rows = parquet.read_table(path).to_pylist()
         self._by_key = {tuple(row[k] for k in _KEYS): row for row in self.rows}
 
     def get(self, *names: str, **more: str) -> dict[str, Any]:
@@ -163,6 +168,21 @@ def figures(lines: Sequence[tuple[str, str, str]]) -> list[str]:
 
 def sesame(rows: Rows) -> list[str]:
     """Tables 1 to 3 and Figures 6 to 16 of document 000."""
+    lines = _elm_tables(rows)
+    quick = FOLDER / "sesame-quick.parquet"
+    if rows.get("constant", "constant", "rmspe")["value"] is None and quick.exists():
+        lines += [
+            "### Tables 1 to 3 with plain inputs",
+            "",
+            _circumstances("sesame", quick),
+            "",
+            *_elm_tables(Rows(quick), "####"),
+        ]
+    return [*lines, *_mass_figures(rows)]
+
+
+def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
+    """Tables 1 to 3 by the inputs of the networks."""
     lines = []
     tables = {
         "Table 1: hidden nodes": ("table 1", [("relm", f"hidden={h}") for h in (50, 100, 300, 500, 1000)]
@@ -172,9 +192,11 @@ def sesame(rows: Rows) -> list[str]:
         "Table 3: training flights of each cell": ("table 3", [("relm", f"flights={n}") for n in (1, 3, 5, 7, 10)]),
     }  # fmt: skip
     for heading, (part, keys) in tables.items():
-        lines += [f"### {heading}", ""]
+        lines += [f"{level} {heading}", ""]
         body = []
         for method, setting in keys:
+            if rows.get(part, method, "rmspe", setting=setting)["value"] is None:
+                continue
             cells = [method.upper(), setting.split("=")[1]]
             for quantity in ("rmspe", "norm of the weights", "training time"):
                 ours = [
@@ -196,6 +218,11 @@ def sesame(rows: Rows) -> list[str]:
             "",
         ]
 
+    return lines
+
+
+def _mass_figures(rows: Rows) -> list[str]:
+    """Figures 6 to 16."""
     methods = ("ekf", "ukf", "msckf", "swls", "adaptive")
 
     def errors(trajectory: str) -> str:
@@ -228,7 +255,7 @@ def sesame(rows: Rows) -> list[str]:
         ("15 and 16, OS-ELM", "smaller variance than ELM; fails on random",
          f"largest difference from regularised ELM after the same flights {text(difference)} kg"),
     ]  # fmt: skip
-    return [*lines, "### Figures", "", *figures(body)]
+    return ["### Figures", "", *figures(body)]
 
 
 _SCENARIOS = ("hover", "free-flight", "hover-wrench", "free-flight-wrench", "all")
@@ -354,18 +381,19 @@ def page() -> str:
         "",
     ]
     for study, title in STUDIES.items():
-        if not (FOLDER / f"{study}.parquet").exists():
+        path = source(study)
+        if path is None:
             continue
-        lines += [f"## {title}", "", _circumstances(study), ""]
-        lines += [f"- {line}" for line in about(study).get("headline", [])]
+        lines += [f"## {title}", "", _circumstances(study, path), ""]
+        lines += [f"- {line}" for line in about(path).get("headline", [])]
         lines += [""] if lines[-1] else []
         if study in _SECTIONS:
-            lines += _SECTIONS[study](Rows(study))
+            lines += _SECTIONS[study](Rows(path))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _circumstances(study: str) -> str:
-    run = about(study)
+def _circumstances(study: str, path: Path) -> str:
+    run = about(path)
     if not run:
         return "Full form; date, duration and machine were not recorded."
     form = "**Quick form**, of few flights." if run["form"] == "quick" else "Full form."

@@ -15,9 +15,11 @@ from rotorid.learning.architectures import multirotor_heads
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.rigid import rigid_multirotor
+from rotorid.progress import Stage, no_progress
 from rotorid.signals.measurement_noise import measured_noise
 from rotorid.signals.sampling import truth_at
 from rotorid.simulation.wrench.flights import evaluation_flights, simulate_wrench_flight
+from rotorid.studies.nemo import axes
 from rotorid.studies.nemo import models as nemo_models
 from rotorid.studies.nemo import study as nemo
 from rotorid.studies.nemo.models import ERRORS, Plan, wrong_physics
@@ -29,7 +31,7 @@ from rotorid.workflows.track.track import prepare_samples
 
 AIRFRAME = load_airframe(nemo.AIRFRAME)
 SYSTEM = rigid_multirotor(AIRFRAME, "rotor_speed")
-SIZE = nemo.Size(1, 2, (2, 1, 1), 2, ("nemo-1",), (), 2, ())
+SIZE = nemo.Size(1, 2, (2, 1, 1), 2, ("nemo-1",), (), 2, (), 0)
 DURATION = 6.0
 
 
@@ -133,6 +135,23 @@ def test_identified_parameters_are_as_good_as_the_true_ones(study) -> None:
             "identified",
             "mo",
         ]  # in the order of their errors, and no others
+
+
+def test_a_residual_without_attitude_does_not_determine_the_horizontal_force(monkeypatch) -> None:
+    monkeypatch.setattr(axes, "_TRAINING_FLIGHTS", ("free-flight",) * 3)
+    monkeypatch.setattr(axes, "_DURATION", 5.0)
+    monkeypatch.setattr(axes, "SCENARIOS", ("free-flight",))
+    monkeypatch.setattr(axes, "KINDS", ("MG-1",))
+    n = Numbers(axes.axes_part(AIRFRAME, SYSTEM, 0, 1, Stage(no_progress, "", 1)).rows)
+
+    def get(method: str, quantity: str) -> float:
+        return n.get("axes", method, quantity, "free-flight", setting="MG-1").value
+
+    for axis in "xyz":
+        rms, ratio = f"rms force_{axis}", f"ratio force_{axis}"
+        assert get("linear, body", rms) < 1e-6 * get("mo", rms)
+        assert get("linear, world", rms) == pytest.approx(get("linear, world", ratio) * get("mo", rms))
+        assert (get("linear, world", ratio) < 0.05) == (axis == "z")
 
 
 def test_an_interrupted_study_is_resumed(study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """External wrench with a learned residual.
 
+axes.py    force errors by axis
 models.py  residual models and parameters
 page.py    the page
 study.py   parts of the study

@@ -5,6 +5,7 @@ trainings     residuals for four types of wrong parameters, by horizon          
 identified    parameters identified from the training flights, then a residual                    not in the seed
 wrench        all observers on all flights                                                        V-D, Table II, Figures 5 to 8
 late          the same for logs with noise and a delay of 20 ms                                   future work of the seed
+axes          force errors by axis, and what the inputs of the residual determine                   Figure 8
 flapping      exact and late again for MGF: a vehicle with a wrench that no parameter describes   not in the seed
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +29,7 @@ from rotorid.progress import Progress, Stage, no_progress
 from rotorid.signals.samples import Samples
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.simulation.wrench.flights import LogNoise, evaluation_flights, training_flights
+from rotorid.studies.nemo.axes import axes_part
 from rotorid.studies.nemo.models import (
     ERRORS,
     FLAPPING,
@@ -96,7 +99,7 @@ class Size(NamedTuple):
     flights: in each scenario. training: number of training flights. epochs: largest number of epochs, for the first
     horizon, the longer ones, and the heads in the body frame. identified: number of training flights, from the last
     one, from which parameters are identified. plans: names of the trainings. flapping, flapping_training, flapping_plans: the
-    same of the vehicle with flapping: sets of logs, number of training flights, trainings.
+    same of the vehicle with flapping: sets of logs, number of training flights, trainings. seeds: of the errors by axis.
     """
 
     flights: int
@@ -107,11 +110,12 @@ class Size(NamedTuple):
     flapping: tuple[str, ...]
     flapping_training: int
     flapping_plans: tuple[str, ...]
+    seeds: int
 
 
 _ALL_PLANS: Final = ("nemo-1", "nemo-25", "nemo-50", "nemo-body", "identify-first")
-FULL = Size(5, 9, (300, 40, 20), 9, _ALL_PLANS, SETS, 9, _ALL_PLANS)
-QUICK = Size(1, 4, (8, 2, 4), 1, ("nemo-1", "nemo-50"), ("exact",), 2, ("identify-first",))
+FULL = Size(5, 9, (300, 40, 20), 9, _ALL_PLANS, SETS, 9, _ALL_PLANS, 10)
+QUICK = Size(1, 4, (8, 2, 4), 1, ("nemo-1", "nemo-50"), ("exact",), 2, ("identify-first",), 3)
 
 
 class Study(NamedTuple):
@@ -159,6 +163,10 @@ def nemo(
 
             settings = {"size": size, "seed": seed, "set": label, "delay": DELAY}
             parts.append(load_or_make_part(folder, label.replace(" ", "-"), settings, make))
+    if size.seeds:
+        stage = Stage(progress, "errors by axis", size.seeds)
+        make_axes = partial(axes_part, airframe, system, seed, size.seeds, stage)
+        parts.append(load_or_make_part(folder, "axes", {"seed": seed, "seeds": size.seeds}, make_axes))
     results = join_parts(parts)
     return Study(results.rows, results.curves, size.flights)
 
