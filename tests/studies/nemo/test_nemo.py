@@ -138,8 +138,8 @@ def test_identified_parameters_are_as_good_as_the_true_ones(study) -> None:
 
 
 def test_a_residual_without_attitude_does_not_determine_the_horizontal_force(monkeypatch) -> None:
-    monkeypatch.setattr(axes, "_TRAINING_FLIGHTS", ("free-flight",) * 3)
-    monkeypatch.setattr(axes, "_DURATION", 5.0)
+    monkeypatch.setattr(axes, "_TRAINING_FLIGHTS", ("free-flight",) * 2)
+    monkeypatch.setattr(axes, "_DURATION", 4.0)
     monkeypatch.setattr(axes, "SCENARIOS", ("free-flight",))
     monkeypatch.setattr(axes, "KINDS", ("MG-1",))
     n = Numbers(axes.axes_part(AIRFRAME, SYSTEM, 0, 1, Stage(no_progress, "", 1)).rows)
