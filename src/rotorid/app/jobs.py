@@ -61,7 +61,7 @@ class Command:
             return Ended(_INTERRUPTED, "", "", True)
         variables = {progress_lines.VARIABLE: progress_lines.VALUE, "NO_COLOR": "1", "COLUMNS": "100"}
         self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "rotorid", *self._arguments,
+            sys.executable, "-P", "-m", "rotorid", *self._arguments,  # no module of the folder is imported
             cwd=self._folder, env=os.environ | variables, limit=_LONGEST_LINE, start_new_session=True,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip

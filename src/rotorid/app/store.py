@@ -7,7 +7,8 @@
     results/N-COMMAND-NAME/       what a command leaves
     results/N-COMMAND-NAME.json   its record
 
-Names of files are made of letters, digits and `._+-` only.
+Names of files are made of letters, digits and `._+-` only. The folder may come from others: entries with other names, symbolic
+links and records that are not valid are left out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from rotorid.documents import parse_json, read_at_most
 from rotorid.errors import OutputError
 from rotorid.logs.write import write_whole
 
@@ -29,6 +31,8 @@ MAX_LOG: Final = 2 * 1024**3  # bytes
 MAX_AIRFRAME: Final = 1024**2
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
+_RESULT: Final = re.compile(r"([0-9]{1,18})-[A-Za-z0-9._+-]+")
+_MOST_RECORD: Final = 100_000_000  # bytes
 _LONGEST: Final = 80
 _RECORD: Final = "record.json"
 _OWN_NAMES: Final = (_RECORD, "inspect", "airframe.toml")  # of the folder of a log
@@ -48,15 +52,21 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
+        parts = [self.folder / part for part in ("logs", "airframes", "results")]
         try:
-            for part in ("logs", "airframes", "results"):
-                (self.folder / part).mkdir(parents=True, exist_ok=True)
+            for part in parts:
+                part.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"{folder}: {error.strerror}; name another folder with -o") from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: no permission to write; name another folder with -o")
-        for part in self.folder.rglob(".upload-*"):
-            part.unlink(missing_ok=True)
+        if link := next((part for part in parts if part.is_symlink()), None):
+            raise OutputError(
+                f"{link}: is a symbolic link, which is not followed; name another folder with -o"
+            )
+        for part in self.folder.glob(".upload-*"):
+            with contextlib.suppress(OSError):
+                part.unlink()
 
     @contextlib.contextmanager
     def upload(self) -> Iterator[Path]:
@@ -92,7 +102,7 @@ class Store:
 
     def airframes(self) -> list[str]:
         """The ids of the airframes that were dropped."""
-        return sorted(path.stem for path in (self.folder / "airframes").glob("*.toml"))
+        return sorted(path.stem for path in (self.folder / "airframes").glob("*.toml") if _is_own_file(path))
 
     def log_folder(self, log: str) -> Path:
         """The folder of a log."""
@@ -101,12 +111,16 @@ class Store:
     def log_file(self, log: str) -> Path:
         """A log."""
         folder = self.log_folder(log)
-        return next(p for p in folder.iterdir() if p.is_file() and p.name not in (_RECORD, "airframe.toml"))
+        return next(
+            p for p in folder.iterdir() if _is_own_file(p) and p.name not in (_RECORD, "airframe.toml")
+        )
 
     def logs(self) -> dict[str, dict[str, Any]]:
         """The records of the logs by id; empty for one without a record."""
         found = {}
         for folder in sorted((self.folder / "logs").iterdir()):
+            if _UNSAFE.search(folder.name) or any(p.is_symlink() for p in (folder, folder / "inspect")):
+                continue
             with contextlib.suppress(OSError, StopIteration):
                 self.log_file(folder.name)
                 found[folder.name] = _read(folder / _RECORD)
@@ -122,8 +136,8 @@ class Store:
 
     def new_result(self, command: str, log: str) -> str:
         """The id of a new result."""
-        numbers = [int(p.name.partition("-")[0]) for p in (self.folder / "results").glob("[0-9]*-*")]
-        return f"{max(numbers, default=0) + 1}-{command}-{log}"
+        entries = (_RESULT.match(path.name) for path in (self.folder / "results").iterdir())
+        return f"{max((int(e[1]) for e in entries if e), default=0) + 1}-{command}-{log}"
 
     def result_folder(self, job: str) -> Path:
         """The folder of a result."""
@@ -131,8 +145,12 @@ class Store:
 
     def results(self) -> dict[str, dict[str, Any]]:
         """The records of the jobs by id, in order."""
-        records = {p.stem: _read(p) for p in (self.folder / "results").glob("[0-9]*-*.json")}
-        return dict(sorted(records.items(), key=lambda item: int(item[0].partition("-")[0])))
+        records = {}
+        for path in (self.folder / "results").glob("*.json"):
+            entry = _RESULT.fullmatch(path.stem)
+            if entry and not path.with_suffix("").is_symlink():
+                records[int(entry[1]), path.stem] = _read(path)
+        return {name: record for (_, name), record in sorted(records.items())}
 
     def save_result(self, job: str, record: dict[str, Any]) -> None:
         """Write the record of a job."""
@@ -158,11 +176,20 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """The JSON object of a file; empty where it has none, or one that cannot be written again."""
+    if not _is_own_file(path):
+        return {}
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(read_at_most(path, _MOST_RECORD))
+        json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def _is_own_file(path: Path) -> bool:
+    """Whether a path is a file with a plain name, and no symbolic link."""
+    return not _UNSAFE.search(path.name) and path.is_file() and not path.is_symlink()
 
 
 def _new(parent: Path, stem: str, ending: str = "") -> Path:

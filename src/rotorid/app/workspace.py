@@ -12,12 +12,12 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
 from rotorid.app.jobs import Command, Ended
-from rotorid.app.requests import Run, Vehicle, choices, mass_arguments, run_arguments
+from rotorid.app.requests import Run, Vehicle, choices, mass_arguments, run_arguments, to_vehicle
 from rotorid.app.store import Store, files_of, read_json
 from rotorid.errors import SettingError
 from rotorid.models.airframe.airframe import shipped_airframes
@@ -25,6 +25,7 @@ from rotorid.progress import no_progress
 from rotorid.results.files import REPORT, SUMMARY
 
 ACTIVE = ("queued", "running")
+_ENDED = ("done", "failed", "cancelled", "interrupted")
 _OUTPUT_LATEST = 20_000  # characters of a job's output that the page gets
 
 
@@ -71,6 +72,26 @@ class Job:
         """What is kept on disk."""
         return dataclasses.asdict(self)
 
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> Job | None:
+        """The job of a record; None where that is not valid. A job that was not finished is interrupted."""
+        logs, arguments = record.get("logs"), record.get("arguments")
+        texts = {name: record.get(name, "") for name in ("command", "state", "error", "output")}
+        numbers = {name: record.get(name, 0.0) for name in ("started", "seconds")}
+        verdict = record.get("verdict", {})
+        is_valid = (
+            all(isinstance(entry, list) and _are(str, entry) for entry in (logs, arguments))
+            and _are(str, texts.values())
+            and _are((int, float), numbers.values())
+            and isinstance(verdict, dict)
+            and texts["state"] in (*ACTIVE, *_ENDED)
+        )
+        if not is_valid:
+            return None
+        if texts["state"] in ACTIVE:
+            texts["state"] = "interrupted"
+        return cls(logs=tuple(logs or ()), arguments=arguments or [], verdict=verdict, **texts, **numbers)
+
 
 class Workspace:
     """The state of a session over a folder; `start` within the event loop."""
@@ -92,8 +113,10 @@ class Workspace:
             file = self.store.log_file(name)
             log = Log(file.name, file.stat().st_size, str(record.get("digest", "")))
             self.logs[name] = log
-            with contextlib.suppress(TypeError):
-                log.vehicle = Vehicle(**record.get("vehicle", {}))
+            with contextlib.suppress(SettingError, AttributeError):
+                log.vehicle = to_vehicle(
+                    record.get("vehicle", {}), shipped_airframes(), self.store.airframes()
+                )
             log.about = _about(self.store.log_folder(name) / "inspect")
             if log.about:
                 log.inspection = Status("done")
@@ -101,14 +124,8 @@ class Workspace:
             else:
                 self._spawn(self._inspect(name))
         for name, record in self.store.results().items():
-            try:
-                job = Job(**record)
-            except TypeError:
-                continue
-            if job.state in ACTIVE:
-                job.state = "interrupted"
-            job.logs, job.stage = tuple(job.logs), ("", 0, 0)
-            self.jobs[name] = job
+            if (job := Job.of_record(record)) is not None:
+                self.jobs[name] = job
 
     async def close(self) -> None:
         """End all commands and streams."""
@@ -338,6 +355,10 @@ class Workspace:
         }
 
 
+def _are(kind: type | tuple[type, ...], values: Iterable[Any]) -> bool:
+    return all(isinstance(value, kind) for value in values)
+
+
 def digest_of(path: Path) -> str:
     """SHA-256 of a file, hexadecimal."""
     with open(path, "rb") as file:
@@ -351,7 +372,14 @@ def _status(ended: Ended, folder: str) -> Status:
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """What an inspection says, for the page; empty where there is none."""
+    """What an inspection says, for the page; empty where there is none, or no valid one."""
+    try:
+        return _inspection(folder)
+    except (KeyError, TypeError):
+        return {}
+
+
+def _inspection(folder: Path) -> dict[str, Any]:
     summary = read_json(folder / SUMMARY)
     if not summary or not (folder / REPORT).is_file():
         return {}
