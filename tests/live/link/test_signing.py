@@ -87,6 +87,15 @@ def test_signed_messages_are_accepted_once() -> None:
     assert received(second, first) == ([second], 1)
 
 
+def test_each_link_of_a_sender_has_its_own_time_stamps() -> None:
+    """A message recorded on one link is refused on it again, and under the number of another link."""
+    ahead, behind = peer(seconds=NOW + 5.0, link_id=1), peer(seconds=NOW - 5.0, link_id=2)
+    first, second, third = beat(ahead), beat(behind), beat(behind)
+    moved = first[:-13] + b"\x02" + first[-12:]
+    assert received(first, second, third) == ([first, second, third], 0)
+    assert received(first, second, first, third, second, moved) == ([first, second, third], 3)
+
+
 @pytest.mark.parametrize(
     "data",
     [
