@@ -60,8 +60,10 @@ def run(study: str, folder: Path, *, quick: bool) -> None:
     )
 
 
-def keep(study: str, results: Path, *, quick: bool, seconds: float, headline: Sequence[str]) -> None:
-    """Copy the rows of a study to docs/studies, with the circumstances of its run."""
+def keep(
+    study: str, results: Path, *, quick: bool, seconds: float, headline: Sequence[str], part: str = ""
+) -> None:
+    """Copy the rows of a study to docs/studies, with the circumstances of its run. part: the only one that was run."""
     from importlib.metadata import version
 
     circumstances = {
@@ -71,6 +73,7 @@ def keep(study: str, results: Path, *, quick: bool, seconds: float, headline: Se
         "machine": f"{_processor()}, {os.cpu_count()} cores",
         "version": version("rotorid"),
         "headline": list(headline),
+        "part": part,
     }
     rows = parquet.read_table(results)
     FOLDER.mkdir(exist_ok=True)
@@ -188,7 +191,7 @@ def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
         "Table 1: hidden nodes": ("table 1", [("relm", f"hidden={h}") for h in (50, 100, 300, 500, 1000)]
                                   + [("elm", f"hidden={h}") for h in (50, 100, 300, 500, 1000)]),
         "Table 2: regularisation of 500 nodes": ("table 2", [("relm", f"lambda={a}") for a in
-                                  ("1e-07", "1e-05", "0.001", "0.1", "0.3", "0.5", "0.8", "1")]),
+                                  ("1e-07", "1e-05", "0.001", "0.1", "0.3", "0.5", "0.8", "1", "10", "100", "1000", "10000")]),
         "Table 3: training flights of each cell": ("table 3", [("relm", f"flights={n}") for n in (1, 3, 5, 7, 10)]),
     }  # fmt: skip
     for heading, (part, keys) in tables.items():
@@ -207,7 +210,7 @@ def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
                 cells += [text(published), *(text(r["value"]) for r in ours)]
             body.append(cells)
         ours = ["a row", "0.32 s of rows", "windows"]
-        head = ["method", setting.split("=")[0]]
+        head = ["method", keys[0][1].split("=")[0]]
         for quantity in ("RMSPE (%)", "norm", "time (s)"):
             head += [f"{quantity}: published", *ours]
         lines += table(head, body)
@@ -264,6 +267,40 @@ _KINDS = ("G", "MG-1", "MG-2", "MGD")
 
 def nemo(rows: Rows) -> list[str]:
     """Table II and Figures 5 to 8 of document 001."""
+    has_errors = any(r["part"] == "exact" for r in rows.rows)
+    return [*(_wrench_errors(rows) if has_errors else []), *_axes(rows)]
+
+
+def _axes(rows: Rows) -> list[str]:
+    """Force errors by axis (Figure 8), by the frame of the residual."""
+    found = [r for r in rows.rows if r["part"] == "axes"]
+    if not found:
+        return []
+    body = []
+    for kind in dict.fromkeys(r["setting"] for r in found):
+        for scenario in ("training", "free-flight", "free-flight-wrench"):
+            for method in dict.fromkeys(r["method"] for r in found):
+                cells = [
+                    row_text(
+                        rows.get("axes", method, f"{what} force_{axis}", trajectory=scenario, setting=kind)
+                    )
+                    for what in ("rms", "ratio")
+                    for axis in "xyz"
+                ]
+                body.append([kind, scenario, method, *cells])
+    return [
+        "### Figure 8: force error by axis",
+        "",
+        "In the document NeMO reduces the error on all axes. Here residuals are fitted by least squares in the world frame, "
+        "without the attitude as an input as in the document, and in the body frame. RMS in N without the lag of the observer, "
+        f"mean over {found[0]['flights']} seeds ± standard error.",
+        "",
+        *table(["type", "flights", "residual", *"xyz", *(f"{axis} / MO" for axis in "xyz")], body),
+    ]
+
+
+def _wrench_errors(rows: Rows) -> list[str]:
+    """Table II and Figures 5 to 8."""
     lines = [
         "### Table II", "",
         "Published: sums of RMS errors over an unknown number of flights. Ours: mean over the flights. In brackets: relative "
@@ -397,6 +434,8 @@ def _circumstances(study: str, path: Path) -> str:
     if not run:
         return "Full form; date, duration and machine were not recorded."
     form = "**Quick form**, of few flights." if run["form"] == "quick" else "Full form."
+    if run["part"]:
+        form += f" Only the part {run['part']} was run."
     return (
         f"{form} `rotorid reproduce {study}{' --quick' if run['form'] == 'quick' else ''}` of version {run['version']}, "
         f"{run['date']}, {run['seconds'] / 60.0:.1f} minutes on {run['machine']}."

@@ -83,13 +83,12 @@ def first_test() -> dict[str, float]:
 
 
 def third_rows() -> dict[str, tuple[float, ...]]:
-    text = text_of("002")
-    return {
-        equation: tuple(
-            map(float, re.search(r"^x3 +(.*)$", section(text, f"({equation})", figure), re.M)[1].split())
-        )  # pyright: ignore[reportOptionalSubscript]
-        for equation, figure in (("2.1", "Figure 3.2 Result"), ("2.2", "Figure 3.3 Results"))
-    }
+    rows: dict[str, tuple[float, ...]] = {}
+    for equation, figure in (("2.1", "Figure 3.2 Result"), ("2.2", "Figure 3.3 Results")):
+        found = re.search(r"^x3 +(.*)$", section(text_of("002"), f"({equation})", figure), re.MULTILINE)
+        assert found
+        rows[equation] = tuple(map(float, found[1].split()))
+    return rows
 
 
 def third_std() -> dict[str, float]:

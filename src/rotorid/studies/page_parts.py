@@ -86,7 +86,7 @@ def mass_panels(page: Page, cells: Sequence[Sequence[Curve]], band_method: str |
     return legend([*names, ("truth", "@ink")]) + grid(panels)
 
 
-_MASS_STRIP, _STRIP, _MARGINS = 70, 62, 46  # px
+_MASS_STRIP, _STRIP, _MARGINS = 76, 72, 46  # px
 _GAP = 0.025  # of the height, between strips
 
 

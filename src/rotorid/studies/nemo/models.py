@@ -52,7 +52,7 @@ PRIOR_STD: Final[Mapping[str, float | None]] = {
 They do not depend on the errors of Table I. The mass is that of a vehicle on scales; its error in Table I is 2.5 of these
 standard deviations."""
 
-_ITERATIONS = 15  # of a fit; those of exact logs converge in fewer
+_ITERATIONS = 15  # of a fit
 
 
 def wrong_physics(system: RigidMultirotor, kind: str) -> dict[str, float | tuple[float, ...]]:
@@ -201,6 +201,9 @@ def _priors(system: RigidMultirotor, physics: Parameters) -> dict[str, float | t
     priors: dict[str, float | tuple[float, ...] | None] = {}
     for name, relative in PRIOR_STD.items():
         value = physics.get(name, system.parameter(name).value)
-        assert isinstance(value, float) or relative is None
-        priors[name] = None if relative is None else relative * value
+        if relative is None:
+            priors[name] = None
+        else:
+            assert isinstance(value, float)
+            priors[name] = relative * value
     return priors
