@@ -17,6 +17,8 @@ from rotorid.logs.reader_base import LogFile
 from rotorid.logs.ros.unpacking import limit_unpacking
 
 INSTALL: Final = "pip install 'rotorid[ros]'"
+MOST_METADATA: Final = 300_000
+"""Bytes of a metadata.yaml, which is read by Python at 25 us each."""
 _LONGEST_DEFINITION: Final = 200_000  # characters; the longest of ROS has some 5,000
 _SUFFIXES: Final = {"ros1-bag": ".bag", "ros2-db3": ".db3", "ros2-mcap": ".mcap"}
 
@@ -72,6 +74,12 @@ class Bag:
 def open_bag(file: LogFile, format: str, definitions: Path | None) -> Iterator[Bag]:
     """Open a bag. format: as in `Flight.format`. definitions: a folder of .msg files of types that the bag does not define."""
     path = file.path
+    metadata = path / "metadata.yaml"
+    if metadata.is_file() and metadata.stat().st_size > MOST_METADATA:
+        raise LogFormatError(
+            f"{metadata}: larger than {MOST_METADATA / 1e3:.0f} kB, which no bag needs; "
+            "name the storage file in place of the folder"
+        )
     try:
         from rosbags.rosbag1 import Reader as Reader1
         from rosbags.rosbag2 import Reader as Reader2

@@ -28,7 +28,7 @@ from rotorid.logs.ros.topics import Topics
 
 _TYPES: Final = ("GenericLogData", "LogDataGeneric")
 _KEYS: Final = ("firmware_logging", "genericLogTopic")
-_LARGEST: Final = 1_000_000  # bytes of a configuration
+_LARGEST: Final = 200_000  # bytes of a configuration: 25 us each in Python
 _WRAP_MS: Final = 1 << 24
 _UNIX_S: Final = 1_000_000_000  # a stamp before it is one since the start of the vehicle
 _DENSER: Final = 4  # times as many rows as another topic, from which on a log block replaces it
