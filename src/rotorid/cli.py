@@ -57,6 +57,12 @@ COMMANDS: Final = {
         has_json=True,
         has_report=True,
     ),
+    "fit-linear": Entry(
+        "rotorid.workflows.fit_linear.command",
+        "Fit a linear state-space model from inputs to outputs of a log, with bands of its modes and responses.",
+        has_json=True,
+        has_report=True,
+    ),
     "lpv": Entry(
         "rotorid.workflows.lpv.command",
         "Write a vehicle's nonlinear model in linear parameter-varying form, with bounds from ranges or flights.",

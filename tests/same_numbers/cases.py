@@ -63,6 +63,7 @@ lpv-ranges: lpv --ranges {made}/ranges.toml -a quadrotor-plus --control -o out
 lpv-local: lpv --ranges {made}/ranges.toml -a quadrotor-plus --control --method local --decay 0.2 -o out
 lpv-flight: lpv {sim-quad1}/quad1.parquet -a quadrotor-x --subsystem full --components 4 -o out
 fit-dlm: fit-dlm {made}/series.csv --column y --trend 2 --seasonal 12 --regress x --starts 3 -o out
+fit-linear: fit-linear {sim-quad1}/quad1.parquet --inputs rotor_command --outputs body_rate_x,body_rate_y --order 4 --delay 1 -o out
 fit-dlm-arma: fit-dlm {made}/series.csv --column y --arma 1,0 --forecast 10 --starts 2 -o out
 fleet: fleet {sim-quad1}/quad1.parquet {sim-quad2}/quad2.parquet {sim-quad3}/quad3.csv -a quadrotor-x -w 1 --limit 100000 -o out
 fleet-identify: fleet {sim-quad1}/quad1.parquet {sim-quad2}/quad2.parquet -a quadrotor-x -w 1 --known mass --identify --limit 100000 -o out

@@ -8,6 +8,7 @@ dataset/    `rotorid dataset`: many simulated flights
 demo/       `rotorid demo`: from a simulated flight to a report
 export/     `rotorid export`: estimators as C, Systems as CasADi, airframes for other programs
 fit_dlm/    `rotorid fit-dlm`: a dynamic linear model of a column
+fit_linear/ `rotorid fit-linear`: a linear model between signals of a log
 fleet/      `rotorid fleet`: histories of vehicles over many logs
 fly_back/   Validate a model by fly-back, on flights that it was not fitted to
 identify/   Identify the airframe of a vehicle from its flights

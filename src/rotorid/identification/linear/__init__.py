@@ -6,6 +6,7 @@ subspace.py           subspace identification
 innovations.py        one-step errors of a structure and their derivatives
 prediction_error.py   prediction-error identification
 fit.py                LinearFit, the result
+responses.py          frequency and step responses and modes of a fit, with standard deviations
 residual_tests.py     comparison with data, whiteness and independence of the residuals
 """
 

@@ -140,12 +140,14 @@ class LinearFit:
         return LinearModel(A, B, C, D, K, self.structure.dt, self.innovation)
 
     @property
+    def matrix_root(self) -> dict[str, Float[np.ndarray, "rows columns identified"]]:
+        """Changes of A, B, C, D, K by one standard deviation along each identified combination of the parameters."""
+        return {name: slope @ self.root for name, slope in zip("ABCDK", self._matrices[1][:5], strict=True)}
+
+    @property
     def matrix_std(self) -> dict[str, Float[np.ndarray, "rows columns"]]:
         """Standard deviations of the entries of A, B, C, D, K, in the state coordinates of `model`; 0 where they are fixed."""
-        return {
-            name: np.linalg.norm(slope @ self.root, axis=-1)
-            for name, slope in zip("ABCDK", self._matrices[1][:5], strict=True)
-        }
+        return {name: np.linalg.norm(root, axis=-1) for name, root in self.matrix_root.items()}
 
     @property
     def poles_std(self) -> Float[np.ndarray, " s"]:

@@ -153,14 +153,32 @@ def residual_tests(
         raise SettingError("an output has missing rows: test a part without gaps")
     d = model.to_discrete(data.dt)
     e = _one_step_errors(d, data, initial_state(d, data))
+    first = int(not d.D.any())  # without feedthrough, feedback makes an input depend on the output of its row
     return ResidualTests(
         tuple(_whiteness(e[:, i], name, lags, parameters) for i, name in enumerate(data.outputs)),
         tuple(
-            _independence(e[:, i], data.u[:, j], output, name, lags)
+            _independence(e[:, i], data.u[:, j], output, name, lags, first)
             for i, output in enumerate(data.outputs)
             for j, name in enumerate(data.inputs)
         ),
         e,
+    )
+
+
+def feedback_tests(model: LinearModel, data: Experiment, *, lags: int = 25) -> tuple[Correlation, ...]:
+    """Test whether later inputs depend on the one-step errors: whether the data were recorded in closed loop.
+
+    Args, raises: as of `residual_tests`.
+    Returns:
+        The correlation of the errors of each output with the inputs of the same row (which act after it) to `lags` rows later,
+        with its band and probability.
+    Source: Ljung (1999), section 16.6: correlations at negative lags. For a model without feedthrough.
+    """
+    e = residual_tests(model, data, lags=lags).errors
+    return tuple(
+        _independence(data.u[:, j], e[:, i], output, name, lags)
+        for i, output in enumerate(data.outputs)
+        for j, name in enumerate(data.inputs)
     )
 
 
@@ -220,20 +238,22 @@ def _whiteness(e: np.ndarray, name: str, lags: int, parameters: int) -> Correlat
     return Correlation(name, "", np.arange(lags + 1.0), r, float(band), p)
 
 
-def _independence(e: np.ndarray, u: np.ndarray, output: str, name: str, lags: int) -> Correlation:
+def _independence(
+    e: np.ndarray, u: np.ndarray, output: str, name: str, lags: int, first: int = 0
+) -> Correlation:
+    """Whether e depends on u of `first` to `lags` rows before."""
     n = len(e)
     e, u = e - e.mean(), u - u.mean()
     size = math.sqrt(max(float((e @ e) * (u @ u)), 1e-300))
-    r = np.array([e[i:] @ u[: n - i] / size for i in range(lags + 1)])
+    r = np.array([e[i:] @ u[: n - i] / size for i in range(first, lags + 1)])
     re, ru = _autocorrelation(e, lags), _autocorrelation(u, lags)
-    P = scipy.linalg.toeplitz(_correlation_covariance(re, ru, lags))
+    P = scipy.linalg.toeplitz(_correlation_covariance(re, ru, lags)[: len(r)])
     band = scipy.stats.norm.ppf(0.5 + 0.5 * LEVEL) * math.sqrt(max(P[0, 0], 0.0) / n)
     values, V = np.linalg.eigh(P)
     kept = values > 1e-8 * values[-1]
     q = n * float(np.sum((V[:, kept].T @ r) ** 2 / values[kept]))
-    return Correlation(
-        output, name, np.arange(lags + 1.0), r, float(band), float(scipy.stats.chi2.sf(q, int(kept.sum())))
-    )
+    p = float(scipy.stats.chi2.sf(q, int(kept.sum())))
+    return Correlation(output, name, np.arange(first, lags + 1.0), r, float(band), p)
 
 
 def _correlation_covariance(re: np.ndarray, ru: np.ndarray, lags: int) -> np.ndarray:
