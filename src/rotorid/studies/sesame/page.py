@@ -355,7 +355,8 @@ def _elm_table(page: Page, n: Numbers, number: int, heading: str, rows: Sequence
     )
     head = ["method", "setting"]
     kinds: dict[str, str] = {"method": "word", "setting": "word"}
-    for quantity in _QUANTITIES:
+    quantities = [q for q in _QUANTITIES if any(r.quantity == q for r in rows)]
+    for quantity in quantities:
         unit = next(r.unit for r in rows if r.quantity == quantity)
         name = quantity.replace("rmspe", "RMSPE") + (f" ({unit})" if unit not in ("", "1") else "")
         head += [f"{name}: published", *_INPUT_LABELS.values()]
@@ -364,7 +365,7 @@ def _elm_table(page: Page, n: Numbers, number: int, heading: str, rows: Sequence
     body = []
     for method, setting in dict.fromkeys((r.method, r.setting) for r in rows):
         texts = [method_label(method), setting]
-        for quantity in _QUANTITIES:
+        for quantity in quantities:
             ours = [n.get(table_part(number, i), method, quantity, setting=setting) for i in _INPUT_LABELS]
             texts += [number_text(ours[0].published), *(row_text(r) for r in ours)]
         body.append(texts)
