@@ -367,6 +367,6 @@ def _elm_table(page: Page, n: Numbers, number: int, heading: str, rows: Sequence
         texts = [method_label(method), setting]
         for quantity in quantities:
             ours = [n.get(table_part(number, i), method, quantity, setting=setting) for i in _INPUT_LABELS]
-            texts += [number_text(ours[0].published), *(row_text(r) for r in ours)]
+            texts += [number_text(ours[-1].published), *(row_text(r) for r in ours)]
         body.append(texts)
     page.add(table(head, body, kinds))
