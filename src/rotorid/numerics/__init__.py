@@ -13,5 +13,6 @@ draws.py          random numbers, equal in JAX and in C
 families.py       families of distributions
 resampling.py     resampling of weighted particles
 bisection.py      bisection
+mean_variance.py  variance of the mean of a first-order noise
 decimation.py     curves and bands with few enough points to draw
 """

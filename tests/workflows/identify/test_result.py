@@ -17,6 +17,7 @@ from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.result import (
     BETWEEN_FLIGHTS,
     add_arm_uncertainty,
+    add_force_uncertainty,
     add_mass_uncertainty,
     add_thrust_uncertainty,
     remaining_thrust_std,
@@ -99,6 +100,21 @@ def test_the_uncertainty_of_a_known_mass_is_added() -> None:
     exact, none = add_mass_uncertainty(plain, ("thrust_curve",), with_mass(TRUTH, (2.0, 0.0)))
     assert exact is plain
     assert not none.any()
+
+
+def test_a_mean_vertical_force_is_taken_as_thrust_or_as_mass() -> None:
+    plain = fit(thrust_curve_1=4.0, inertia_x=0.02, drag=0.5, motor_time_constant=0.05)
+    plain = dataclasses.replace(plain, prior_std=dict.fromkeys(plain.names, 10.0))
+    found = add_force_uncertainty(plain, ("thrust_curve", "inertia", "drag"), 0.02)
+    assert found.std["thrust_curve_1"] == pytest.approx(np.hypot(0.001, 0.08))
+    assert found.std["inertia_x"] == pytest.approx(np.hypot(0.001, 0.0004))
+    assert found.std["drag"] == found.std["motor_time_constant"] == pytest.approx(0.001)
+    assert add_force_uncertainty(plain, ("thrust_curve",), 0.0) is plain
+    plain = fit(mass=2.0, inertia_x=0.02)
+    plain = dataclasses.replace(plain, prior_std=dict.fromkeys(plain.names, 10.0))
+    weighed = add_force_uncertainty(plain, ("mass", "inertia"), 0.02)
+    assert weighed.std["mass"] == pytest.approx(np.hypot(0.001, 0.04))
+    assert weighed.std["inertia_x"] == pytest.approx(0.001)
 
 
 def test_a_wrong_mass_is_within_the_uncertainty_that_it_adds() -> None:

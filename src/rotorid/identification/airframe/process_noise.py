@@ -32,6 +32,11 @@ commands look weaker than they are. Each window has a force f of its own, with p
 m is the mean error of a window's specific force without f, over its T seconds; m_1 and m_2 are those of its halves. c is the
 mean square of m that noise alone would have, from the differences of neighbouring sixteenths of a window. There is a force
 where mean(m^2) is much larger.
+
+Gusts last for seconds, longer than a window or a block of the jackknife. Their mean along body z over a flight is then not
+zero, and looks like more or less thrust. With the autocovariance s^2 exp(-|t| / tau) the mean has the variance s^2 r (see
+`mean_variance`), and m, less its mean over the flight, has the autocovariances s^2 (exp(-|t| / tau) - r). Those at one window
+and at 2 s give s and tau (G. E. P. Box, G. M. Jenkins, G. C. Reinsel, Time Series Analysis, 4th ed. (2008), ch. 2).
 """
 
 from __future__ import annotations
@@ -41,15 +46,18 @@ import itertools
 import math
 import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import jax
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rotorid.identification.fitting.estimation import Estimation, output_slices
 from rotorid.identification.fitting.gauss_newton import EstimationProblem
 from rotorid.identification.fitting.multiple_shooting import StartPriors
 from rotorid.identification.fitting.windows import WindowData
+from rotorid.numerics.mean_variance import mean_variance
 
 CANDIDATES = {
     "body_rate": (0.0, *np.geomspace(0.03, 100.0, 12)),
@@ -73,6 +81,10 @@ _LEAST_FORCE = 0.1  # of that variance: S^2 of an axis without a force
 _GREATEST_FORCE = 0.5  # m/s^2: beyond it, it is the model that is wrong
 _PARTS = 16  # of a window
 _FEWEST = 8  # windows, to estimate a force
+_LATER = 2.0  # s, between two windows whose slow force is compared
+_MOST_SLOW = 4.0  # greatest variance of a slow force over the mean square of m
+_SIGNIFICANT = 2.0  # standard deviations of an autocorrelation of white errors
+_CORRELATION_TIMES = np.geomspace(0.05, 0.5, 100)  # tau over T
 _MOST = 1e8  # greatest variance of a walk over that of the noise
 
 
@@ -306,6 +318,79 @@ def estimate_unmodelled_force(
         force_std=tuple(float(v) for v in np.sqrt(variance)),
         force_walk=tuple(float(v) for v in np.sqrt(walk)),
     )
+
+
+class SlowForce(NamedTuple):
+    """Specific force along body z that varies slowly about zero. std: m/s^2. time: tau, s. duration: of all windows, s."""
+
+    std: float = 0.0
+    time: float = 0.0
+    duration: float = 0.0
+
+    def mean_std(self, duration: float) -> float:
+        """Standard deviation of its mean over a duration (s), m/s^2."""
+        if self.std == 0.0 or duration <= 0.0:
+            return self.std
+        return self.std * math.sqrt(float(mean_variance(np.asarray(self.time / duration))))
+
+
+def slow_vertical_force(estimation: Estimation) -> SlowForce:
+    """The slow force along body z in the windows of a fit; std is 0 where their errors are white, or are few."""
+    problem = estimation.problem
+    states, x = problem.shooting.system.states, estimation.x
+    if "unmodelled_force" in states:
+        x = x.copy()
+        x[:, states.stored["unmodelled_force"]] = 0.0
+    free = dataclasses.replace(problem, K=None, start_priors=())
+    with jax.enable_x64(True):
+        prediction = free.predict(x, estimation.z, estimation.sigma)
+    place = output_slices(problem.shooting.system, problem.shooting.compared)["specific_force"].stop - 1
+    error = np.where(prediction.weight[..., place] > 0, prediction.residuals[..., place], np.nan)
+    is_measured = np.isfinite(error).any(axis=1)
+    mean = np.nanmean(error[is_measured], axis=1) * estimation.sigma[place]
+    data = problem.data
+    return slow_force_of(mean, data.flight[is_measured], data.start[is_measured], data.end[is_measured])
+
+
+def slow_force_of(
+    values: Float[np.ndarray, " w"],
+    flight: Int[np.ndarray, " w"],
+    start: Float[np.ndarray, " w"],
+    end: Float[np.ndarray, " w"],
+) -> SlowForce:
+    """The slow force of means over windows.
+
+    Args:
+        values: m of each window along body z, m/s^2.
+        flight: of each window.
+        start, end: of each window, s.
+    """
+    if len(values) < _FEWEST:
+        return SlowForce()
+    values = values.copy()
+    for f in np.unique(flight):
+        values[flight == f] -= values[flight == f].mean()
+    window = float(np.median(end - start))
+    apart = start[None, :] - start[:, None]
+    is_same = flight[None, :] == flight[:, None]
+    product = values[None, :] * values[:, None]
+
+    def autocovariance(lag: float) -> float:
+        is_pair = is_same & (np.abs(apart - lag) < 0.5 * window)
+        return float(product[is_pair].mean()) if is_pair.any() else 0.0
+
+    square, first = float(np.mean(values**2)), autocovariance(window)
+    if first < _SIGNIFICANT * square / math.sqrt(len(values)):
+        return SlowForce()
+    later = max(_LATER, 2.0 * window)
+    duration = len(values) * window / len(np.unique(flight))
+    times = duration * _CORRELATION_TIMES
+    r = mean_variance(_CORRELATION_TIMES)
+    near, far = (np.exp(-lag / times) - r for lag in (window, later))
+    is_slower = (near > 0.0) & (far >= autocovariance(later) / first * near)
+    k = int(np.argmax(is_slower)) if is_slower.any() else len(times) - 1
+    variance = min(first / max(float(near[k]), 1e-3), _MOST_SLOW * square)
+    return SlowForce(math.sqrt(variance), float(times[k]), len(values) * window)
 
 
 def _usual_step(data: WindowData) -> float:

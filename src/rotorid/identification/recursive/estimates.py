@@ -25,6 +25,7 @@ _LAG: Final = (math.log(0.04), 0.8)  # mean and std of the logarithm of a lag wi
 _LAG_STD: Final = 0.4  # least std of a prior of the logarithm
 _INERTIA_STD: Final = 0.3  # relative, of an airframe without std
 _LARGEST_GAIN_STD: Final = 0.4  # relative, of a gain that is used
+_LARGEST_LAG_STD: Final = 0.25  # relative, of a lag that is used, by model and sampling
 _SCALE_STD: Final = 0.5
 _DRAG_STD: Final = 0.7  # 1/s, over the mass
 _MODEL_STD: Final = {
@@ -35,7 +36,7 @@ _MODEL_STD: Final = {
 }  # relative, of what the models leave out
 _LOAD_STD: Final = 0.08  # of the thrust in hover, relative, over the mean load less 1: the form of the curve
 _GUST_FACTOR: Final = 1.5  # of the std of the drag: gusts are not a first-order noise
-_BEYOND_GRID: Final = 0.5, 0.3  # of lag and inertia, relative, where the lag is not on the grid
+_BEYOND_GRID: Final = 0.3  # of the inertia, relative, where the lag is not on the grid
 _LAG_TO_INERTIA: Final = 0.45  # relative change of an inertia over that of the lag which causes it
 
 
@@ -56,8 +57,8 @@ class Estimate(NamedTuple):
 
     @property
     def is_identified(self) -> bool:
-        """Whether the flight has halved the standard deviation of the prior at least."""
-        return self.std < 0.5 * self.prior_std
+        """Whether the flight has halved the standard deviation of the prior at least, relative to value and prior."""
+        return self.std * self.prior < 0.5 * self.prior_std * self.value
 
 
 def lag_prior_of(airframe: Airframe) -> tuple[float, float]:
@@ -113,9 +114,9 @@ def make_estimates(
     if lag is not None:
         measured = math.sqrt(math.exp(2.0 * lag.log_lag[0]) + sampling.interpolation_variance)
         lag_std = math.hypot(_MODEL_STD["lag"], sampling.lag_std / measured)
-        std = math.hypot(lag.log_lag[1], lag_std)
         is_beyond = not 1.2 * LAGS[0] < math.exp(lag.log_lag[0]) < LAGS[-1] / 1.2
-        std = max(std, _BEYOND_GRID[0]) if is_beyond else std
+        is_usable = lag_std < _LARGEST_LAG_STD and not is_beyond
+        std = math.hypot(lag.log_lag[1], lag_std) if is_usable else math.inf
     result["motor_time_constant"] = _combined(math.exp(lag_prior[0]), lag_prior[1], measured, std, "s")
     stds = inertia.std or tuple(_INERTIA_STD * v for v in inertia.value)
     for axis, name in enumerate("xy"):
@@ -126,7 +127,7 @@ def make_estimates(
             measured = before * scale[0] / theta
             parts = theta_std / theta, scale[1], mass_std, airframe.arm_relative_std
             model = _MODEL_STD["inertia"], _LAG_TO_INERTIA * min(lag_std, 0.1), load_std
-            std = math.hypot(*parts, sampling.gain_std, slope_std, *model, _BEYOND_GRID[1] * is_beyond)
+            std = math.hypot(*parts, sampling.gain_std, slope_std, *model, _BEYOND_GRID * is_beyond)
         spread = (stds if len(stds) == 3 else stds * 3)[axis] / before
         result[f"inertia_{name}"] = _combined(before, max(spread, 0.02), measured, std, "kg m^2")
     value = max(drag[0], 1e-3)

@@ -18,7 +18,13 @@ from jaxtyping import Float64
 from rotorid.errors import AirframeError
 from rotorid.geometry.rotation_rows import rotation_matrix
 from rotorid.identification.recursive.estimates import Estimate, lag_prior_of, make_estimates
-from rotorid.identification.recursive.excitation import Activity, CommandSampling, MassMonitor, UnmodelledLift
+from rotorid.identification.recursive.excitation import (
+    Activity,
+    CommandSampling,
+    MassMonitor,
+    UnmodelledLift,
+    vertical_gust_std,
+)
 from rotorid.identification.recursive.filter_bank import ordered_sum
 from rotorid.identification.recursive.hover_shape import HoverShape
 from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
@@ -236,6 +242,7 @@ class AirframeIdentifier:
         others = min(std, math.hypot(self._shape_std, _CURVE_STD)) ** 2 - shape[1] ** 2
         posteriors = [self._axes[axis].posterior(_GAIN, shape) for axis in known]
         lag = lag_posterior(posteriors, (self._lag_prior[0], _WIDE), _DELAY)
+        gust_std = vertical_gust_std(float(np.linalg.norm(self._drag.wind())), self.duration)
         has_thrust = self._thrust.filters.count >= _LEAST_ROWS
         return make_estimates(
             self.airframe,
@@ -247,7 +254,7 @@ class AirframeIdentifier:
             gains=dict(zip(known, lag.gains, strict=True)),
             drag=self._drag.posterior(),
             load=self._load,
-            lift_std=self._lift.thrust_std,
+            lift_std=math.hypot(self._lift.thrust_std, gust_std),
             slope_std=math.sqrt(max(others, 0.0)) / (1.0 + e),
             sampling=self.sampling,
         )

@@ -10,6 +10,7 @@ from jaxtyping import Float64
 
 from rotorid.identification.recursive.lagged_thrusts import HOLD
 from rotorid.models.system import GRAVITY
+from rotorid.numerics.mean_variance import mean_variance
 
 _MOTION_MEMORY: Final = 0.5  # s
 LEAST_MOTION: Final = 0.08
@@ -33,6 +34,10 @@ _SIGMAS: Final = 2.5  # of the prediction
 _SLOPE_STD: Final = 0.03
 _AIR_ERROR: Final = 0.015  # m/s^2, of the specific force in still air
 _WIND_SHARE, _MEAN_WIND_SHARE = 0.6, 0.7  # of the force of the wind by the drag
+_GUST_SHARE: Final = (
+    0.2  # of the force of vertical gusts over that of the wind: std of 0.1, inflow of twice the drag
+)
+_GUST_TIME: Final = 5.0  # s, correlation time of vertical gusts
 _YOUNG, _RESTART = 6.0, 4.0  # s
 
 
@@ -166,8 +171,22 @@ class UnmodelledLift:
 
     @property
     def thrust_std(self) -> float:
-        """Relative standard deviation of the thrust in hover."""
+        """Relative standard deviation of the thrust in hover, without gusts."""
         return _MEAN_WIND_SHARE * abs(float(self._means[1])) / GRAVITY
+
+
+def vertical_gust_std(wind: float, duration: float) -> float:
+    """Relative standard deviation of the thrust in hover by vertical gusts, whose mean over a short flight is not zero.
+
+    Near the ground their standard deviation is a tenth of the mean wind (MIL-F-8785C), and they last for seconds.
+
+    Args:
+        wind: specific force of the wind by the drag, m/s^2.
+        duration: of the flight, s.
+    """
+    if duration <= 0.0:
+        return _GUST_SHARE * wind / GRAVITY
+    return _GUST_SHARE * wind / GRAVITY * math.sqrt(float(mean_variance(np.asarray(_GUST_TIME / duration))))
 
 
 class MassMonitor:

@@ -68,6 +68,7 @@ _FORCES: Final = ("mass", INERTIA, PRODUCTS, "drag", *ROTOR_AERODYNAMICS, "angul
 _BY_LEVERS: Final = (
     "inertia_x", "inertia_y", "products_of_inertia", "angular_drag_x", "angular_drag_y", "centre_of_mass_x", "centre_of_mass_y",
 )  # fmt: skip
+_TURNING: Final = (INERTIA, PRODUCTS, "angular_drag", ROTOR_MOMENTUM)
 _FAR: Final = 4.0  # standard deviations of a prior
 _POORLY_IDENTIFIED: Final = 0.1  # information gain below which a quantity's source says so
 
@@ -360,19 +361,43 @@ def add_arm_uncertainty(fit: Fit, airframe: Airframe) -> Fit:
     return fit.with_covariance(fit.covariance + share**2 * np.outer(v, v))
 
 
+def add_force_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
+    """The fit with the uncertainty of the mean vertical force of the air.
+
+    Such a force looks like thrust: inertia and angular drag scale with it. Where the thrust is held fixed, it looks like mass.
+
+    Args:
+        fit: of an airframe.
+        free: names of the free parameters.
+        share: standard deviation of the mean force over the weight.
+    """
+    if share == 0.0:
+        return fit
+    thrust = _free_thrust(free)
+    slope = _slope_by_scale(fit, (*thrust, *_TURNING) if thrust else ("mass",))
+    return fit.with_covariance(fit.covariance + share**2 * np.outer(slope, slope))
+
+
+def _free_thrust(free: Sequence[str]) -> tuple[str, ...]:
+    return tuple(n for n in _THRUST if n in free) or (("rotor_scale",) if "rotor_scale" in free else ())
+
+
+def _slope_by_scale(fit: Fit, names: tuple[str, ...]) -> Float[np.ndarray, " n"]:
+    """Change of the estimates, with their priors, when the data scale the quantities of these names."""
+    v = np.array([fit.values[n] if n.startswith(names) else 0.0 for n in fit.names])
+    prior_information = np.array(
+        [fit.prior_std[n] ** -2 if fit.prior_std[n] > 0.0 else 0.0 for n in fit.names]
+    )
+    return v - fit.covariance @ (prior_information * v)
+
+
 def add_mass_uncertainty(
     fit: Fit, free: Sequence[str], airframe: Airframe
 ) -> tuple[Fit, Float[np.ndarray, " n"]]:
     """The fit with the uncertainty of a mass that was held fixed; and the covariance of its quantities with that mass."""
-    zero = np.zeros(len(fit.names))
-    thrust = tuple(n for n in _THRUST if n in free) or (("rotor_scale",) if "rotor_scale" in free else ())
-    mass, std = airframe.mass.number, mass_std(airframe)
+    thrust, mass, std = _free_thrust(free), airframe.mass.number, mass_std(airframe)
     if not thrust or std == 0.0:
-        return fit, zero
-    v = np.array([fit.values[n] if n.startswith((*thrust, *_FORCES)) else 0.0 for n in fit.names])
-    prior_information = np.array(
-        [fit.prior_std[n] ** -2 if fit.prior_std[n] > 0.0 else 0.0 for n in fit.names]
-    )
-    slope = v - fit.covariance @ (prior_information * v)
+        return fit, np.zeros(len(fit.names))
+    slope = _slope_by_scale(fit, (*thrust, *_FORCES))
     covariance = fit.covariance + (std / mass) ** 2 * np.outer(slope, slope)
     return fit.with_covariance(covariance), std**2 / mass * slope
