@@ -21,7 +21,6 @@ from rotorid.identification.airframe.command_uncertainty import add_command_unce
 from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
 from rotorid.identification.airframe.lag_kind import add_lag_uncertainty
 from rotorid.identification.airframe.operating_conditions import compare_parts
-from rotorid.identification.airframe.process_noise import slow_vertical_force
 from rotorid.identification.airframe.rotor_thrusts import as_logged
 from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
 from rotorid.identification.fitting.disagreement import add_disagreement
@@ -35,7 +34,6 @@ from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.airframe.measured import Weighed
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
-from rotorid.models.system import GRAVITY
 from rotorid.progress import Progress, no_progress
 from rotorid.signals.series import Intervals
 from rotorid.workflows.fly_back.validate import fly_back, with_fit_faults
@@ -72,13 +70,14 @@ from rotorid.workflows.identify.result import (
     Identification,
     MassSegment,
     add_arm_uncertainty,
-    add_force_uncertainty,
     add_mass_uncertainty,
     add_prior_conflicts,
     add_thrust_uncertainty,
     airframe_with,
     remaining_thrust_std,
     split_masses,
+    with_mass_share,
+    with_slow_force,
 )
 from rotorid.workflows.identify.rotor_speeds import (
     add_speed_uncertainty,
@@ -336,21 +335,12 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     own_fit = add_prior_conflicts(add_speed_uncertainty(own_fit, preparation.speeds))
     own_fit = own_fit if available.yaw_observable else with_unidentified_yaw(own_fit, prior)
     own_fit = add_arm_uncertainty(own_fit, prior)
-    slow = slow_vertical_force(airframe_fit.estimation)
-    own_fit = add_force_uncertainty(own_fit, free, slow.mean_std(slow.duration) / GRAVITY)
-    segments = tuple(
-        dataclasses.replace(
-            part, std=math.hypot(part.std, part.value * slow.mean_std(part.end - part.start) / GRAVITY)
-        )
-        for part in segments
-    )
+    own_fit, segments = with_slow_force(own_fit, segments, free, airframe_fit.estimation)
     share = remaining_thrust_std(prior, free, preparation.logs)
     fit, mass_covariance = add_thrust_uncertainty(own_fit, free, share), np.zeros(0)
     if request.known == "mass":
         fit, mass_covariance = add_mass_uncertainty(fit, free, prior)
-    masses = tuple(
-        dataclasses.replace(part, std=math.hypot(part.std, share * part.value)) for part in segments
-    )
+    masses = with_mass_share(segments, [share] * len(segments))
     airframe = airframe_with(
         prior,
         fit,

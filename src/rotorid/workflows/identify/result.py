@@ -42,6 +42,7 @@ from rotorid.identification.airframe.priors import (
     ROTOR_MOMENTUM,
     ROTORS,
 )
+from rotorid.identification.airframe.process_noise import slow_vertical_force
 from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.identification.fitting.result import Fit
@@ -52,7 +53,7 @@ from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
 from rotorid.models.multirotor.properties import HoverQuantity
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
-from rotorid.models.system import quantity_names
+from rotorid.models.system import GRAVITY, quantity_names
 from rotorid.workflows.identify.preparation import FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest, KnownQuantity
 
@@ -376,6 +377,30 @@ def add_force_uncertainty(fit: Fit, free: Sequence[str], share: float) -> Fit:
     thrust = _free_thrust(free)
     slope = _slope_by_scale(fit, (*thrust, *_TURNING) if thrust else ("mass",))
     return fit.with_covariance(fit.covariance + share**2 * np.outer(slope, slope))
+
+
+def with_slow_force(
+    fit: Fit, segments: Sequence[MassSegment], free: Sequence[str], estimation: Estimation
+) -> tuple[Fit, tuple[MassSegment, ...]]:
+    """Fit and masses with the uncertainty of the mean of a slow vertical force, see `slow_vertical_force`.
+
+    Args:
+        fit, segments: of an airframe, and its masses.
+        free: names of the free parameters.
+        estimation: of the fit.
+    """
+    slow = slow_vertical_force(estimation)
+    widened = add_force_uncertainty(fit, free, slow.mean_std(slow.duration) / GRAVITY)
+    shares = [slow.mean_std(part.end - part.start) / GRAVITY for part in segments]
+    return widened, with_mass_share(segments, shares)
+
+
+def with_mass_share(segments: Sequence[MassSegment], shares: Sequence[float]) -> tuple[MassSegment, ...]:
+    """The masses with a relative standard deviation added to each."""
+    return tuple(
+        dataclasses.replace(part, std=math.hypot(part.std, share * part.value))
+        for part, share in zip(segments, shares, strict=True)
+    )
 
 
 def _free_thrust(free: Sequence[str]) -> tuple[str, ...]:
