@@ -12,6 +12,7 @@ from rotorid.studies.lpv import control as lpv_control
 from rotorid.studies.lpv import likelihood as lpv_likelihood
 from rotorid.studies.lpv import particles as lpv_particles
 from rotorid.studies.lpv import standard as lpv_standard
+from rotorid.studies.lpv import stationary as lpv_stationary
 from rotorid.studies.lpv import study as lpv
 from rotorid.studies.lpv.control import Row as Flown
 from rotorid.studies.lpv.likelihood import MaximumLikelihoodFit, QuadrotorFits, VaryingFits
@@ -84,6 +85,9 @@ def study(tmp_path_factory: pytest.TempPathFactory):
         patch.setattr(lpv_particles, "BETAS", (0.1,))
         patch.setattr(lpv_particles, "DRIFTS", (0.0,))
         patch.setattr(lpv_particles, "_STATES", {"Liu and West": "sampled"})
+        few = {name: lpv_stationary._SETTINGS[name] for name in (lpv_stationary.RECOMMENDED,)}
+        patch.setattr(lpv_stationary, "_SETTINGS", few)
+        patch.setattr(lpv_stationary, "_REFERENCE_PARTICLES", 1000)
         folder = tmp_path_factory.mktemp("study") / "lpv"
         first = lpv.lpv(folder, size=SIZE)
         patch.setattr(lpv_particles, "constant_part", lambda *a: Part(()))
@@ -119,6 +123,28 @@ def test_changepoints_reduce_the_error(study) -> None:
         assert with_changes < 0.5 * without_changes
         assert n.get("changes", "adaptive", "relative error, mean", form).value < without_changes
     assert best_published_setting(n) == "uniform, 10 %"
+
+
+def test_the_reference_of_the_stationary_process_is_calibrated_and_reproducible() -> None:
+    errors, runs = [], []
+    for seed in range(12):
+        alpha, y = lpv_stationary.draw(150, seed)
+        (mean, std), (other, _) = (lpv_stationary.reference_posterior(y, s, 3000) for s in (seed, seed + 50))
+        errors.append((mean - alpha)[20:] / std[20:])
+        runs.append((other - mean)[20:])
+        assert np.max(np.abs(y)) < 40.0
+    assert 0.88 < np.mean(np.abs(errors) < 1.96) < 0.98
+    assert np.sqrt(np.mean(np.square(runs))) < 0.02
+
+
+def test_a_filter_with_the_changes_of_the_data_is_near_the_reference(study) -> None:
+    n = Numbers(study[0].rows)
+    distance, error = (
+        n.get("stationary", lpv_stationary.RECOMMENDED, q).value
+        for q in ("distance from the reference", "rms error")
+    )
+    assert distance < 0.5 * error
+    assert n.get("stationary", "reference", "covered").flights == 2
 
 
 def test_a_slow_sine_leaves_the_variances_identified(study) -> None:

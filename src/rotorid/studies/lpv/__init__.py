@@ -8,6 +8,7 @@ particles.py       particle filters with changepoints
 slow_changes.py    slow changes of a parameter in a stationary process
 standard.py        subspace and prediction-error methods
 standard_hover.py  the same for a hovering quadrotor
+stationary.py      jumps of a parameter in a stationary process, beside a reference
 study.py           parts of the study
 tracking.py        design of a controller from a tracked mass
 """

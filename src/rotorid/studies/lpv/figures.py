@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rotorid.report.charts import Figure, Trace, band, layout, line
-from rotorid.report.page import Page, grid, legend
+from rotorid.report.page import Page, grid, legend, table
 from rotorid.results.text import title
 from rotorid.studies.lpv.slow_changes import RAMP, SINE, collapse_row
-from rotorid.studies.page_parts import Numbers, row_text
+from rotorid.studies.lpv.stationary import PART, RECOMMENDED, REFERENCE
+from rotorid.studies.page_parts import Numbers, number_text, row_text
 from rotorid.studies.study_files import Curve
 
 ESTIMATE: Final = "@ekf"
@@ -125,6 +126,41 @@ def add_changes(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
             page.add(_explanation(n, group[0]))
             slow = [c for c in curves if c.part == RAMP and c.method == method]
             add_identified(page, "4.8, alpha below 1", slow)
+
+
+def add_stationary(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
+    """The stationary version: errors and coverage beside the reference, and three curves with their bands."""
+    rows = n.select(PART, "rms error")
+    if not rows:
+        return
+    page.section(
+        "A parameter that jumps in a stationary process",
+        "Not of the document. alpha jumps with probability 0.02 per row to a number uniform on 0 to 1; W = 1, V = 0.25, so "
+        "that the signal has 4 to 14 times the variance of the noise. The reference is a Rao-Blackwellised particle filter "
+        "of this model with 20 000 particles, which is nearly the exact posterior. RMS error of alpha after 20 rows ± "
+        "standard error, share of the rows with the truth in the 95 % band, and RMS distance from the mean of the reference "
+        "(of the reference: from its second run).",
+    )
+    head = ["setting", "RMS error", "coverage (%)", "distance from the reference"]
+    body = [
+        [
+            r.method,
+            row_text(r, error=True),
+            number_text(100.0 * n.get(PART, r.method, "covered").value),
+            number_text(n.get(PART, r.method, "distance from the reference").value),
+        ]
+        for r in rows
+    ]
+    page.add(table(head, body, {head[0]: "word"} | dict.fromkeys(head[1:], "number")))
+    page.add(legend([("estimate, 95 % band", ESTIMATE), ("truth", "@ink")]))
+    shown = (REFERENCE, RECOMMENDED, "normal, 5 %")
+    panels = [
+        page.panel(identified(c), title(c.method))
+        for m in shown
+        for c in curves
+        if (c.part, c.method) == (PART, m)
+    ]
+    page.add(grid(panels))
 
 
 def _explanation(n: Numbers, ramp: Curve) -> str:

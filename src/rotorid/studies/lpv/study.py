@@ -5,6 +5,7 @@ likelihood    first test of maximum likelihood, its varying form, and the amount
 constant      filter of Liu and West with constant parameters                                   4.2, Figures 4.3 and 4.4
 unchanged     with changepoints, for a constant parameter                                       Figure 4.7
 changes       drifting and jumping parameters, with all settings of the seed and ours           Figures 4.5 to 4.12
+stationary    jumps of a parameter of a stationary process, beside a Rao-Blackwellised reference
 priors        priors of changed parameters, their width and probability                         future work, 5.2
 control       gain-scheduled LPV control of the quadrotor compared with an LQR                  future work, 5.2
 """
@@ -25,6 +26,7 @@ from rotorid.studies.lpv import likelihood as lpv_likelihood
 from rotorid.studies.lpv import particles as lpv_particles
 from rotorid.studies.lpv import slow_changes as lpv_slow_changes
 from rotorid.studies.lpv import standard as lpv_standard
+from rotorid.studies.lpv import stationary as lpv_stationary
 from rotorid.studies.lpv.standard_hover import quadrotor_rows
 from rotorid.studies.parts import join_parts
 from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
@@ -83,6 +85,7 @@ def lpv(
         "slow changes": lambda: lpv_slow_changes.slow_changes_part(2 * size.steps, size.particles, draws),
         "unchanged": lambda: lpv_particles.unchanged_part(size.steps, size.particles, draws),
         "changes": lambda: lpv_particles.changing_part(size.particles, draws),
+        "stationary": lambda: lpv_stationary.stationary_part(size.steps, size.particles, draws),
         "priors": lambda: lpv_particles.priors_part(size.particles // 2, priors) if priors else Part(()),
         "control": lambda: _control(size, seed),
     }
