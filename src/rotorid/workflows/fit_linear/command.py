@@ -83,7 +83,7 @@ def fit_linear(
     mapping: Mapping = None,
     output: Annotated[Path | None, folder_option("Folder for the results. Default: LOG-linear.")] = None,
 ) -> None:
-    """Fit a linear state-space model from inputs to outputs, with bands of its modes, frequency and step responses.
+    """Fit a linear state-space model from inputs to outputs of a log, with bands of its modes and responses.
 
     Subspace identification, then the prediction-error method. Writes model.json, frequency_response.parquet,
     step_response.parquet, summary.json and report.html.
