@@ -167,6 +167,7 @@ def test_wrong_use_is_one_line(table: Path, arguments: list[str], message: str) 
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
-    path.write_text("[]")
-    with pytest.raises(LogFormatError, match=r"is no model\.json"):
-        read_model(path)
+    for content in ("[]", "[" * 100_000, "{", "\x00"):
+        path.write_text(content)
+        with pytest.raises(LogFormatError, match=r"is no model\.json"):
+            read_model(path)

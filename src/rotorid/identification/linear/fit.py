@@ -153,14 +153,19 @@ class LinearFit:
     def poles_std(self) -> Float[np.ndarray, " s"]:
         """Standard deviations of `model.poles`, to first order: the root of the sum of the variances of real and imaginary
         part. Infinite for multiple poles, which are not differentiable."""
-        A, slope = self._matrices[0][0], self._matrices[1][0]
-        poles, V = np.linalg.eig(A)
+        poles, root = self.poles_root
         order = np.lexsort((np.imag(poles), np.round(np.real(poles), 12)))
-        if np.linalg.cond(V) > 1e12:
-            return np.full(len(A), math.inf)
-        W = np.linalg.inv(V)
-        root = np.einsum("is,stp,ti->ip", W, slope @ self.root, V)
         return np.linalg.norm(root, axis=1)[order]
+
+    @property
+    def poles_root(self) -> tuple[np.ndarray, np.ndarray]:
+        """The poles, and their changes by one standard deviation along each identified combination of the parameters, a row for
+        each pole, to first order; infinite for multiple poles."""
+        poles, V = np.linalg.eig(self._matrices[0][0])
+        root = self.matrix_root["A"]
+        if np.linalg.cond(V) > 1e12:
+            return poles, np.full((len(poles), root.shape[2]), math.inf)
+        return poles, np.einsum("is,stp,ti->ip", np.linalg.inv(V), root, V)
 
     def derived_quantity(self, quantity: Callable[[Mapping[str, Any]], Any]) -> tuple[float, float]:
         """A function of the parameters, such as a ratio, and its standard deviation.

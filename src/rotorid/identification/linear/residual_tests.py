@@ -165,18 +165,20 @@ def residual_tests(
     )
 
 
-def feedback_tests(model: LinearModel, data: Experiment, *, lags: int = 25) -> tuple[Correlation, ...]:
+def feedback_tests(tests: ResidualTests, data: Experiment, *, lags: int = 25) -> tuple[Correlation, ...]:
     """Test whether later inputs depend on the one-step errors: whether the data were recorded in closed loop.
 
-    Args, raises: as of `residual_tests`.
+    Args:
+        tests: of the residuals of a model on the data.
+        data: n rows of l outputs.
+        lags: number of lags.
     Returns:
         The correlation of the errors of each output with the inputs of the same row (which act after it) to `lags` rows later,
         with its band and probability.
     Source: Ljung (1999), section 16.6: correlations at negative lags. For a model without feedthrough.
     """
-    e = residual_tests(model, data, lags=lags).errors
     return tuple(
-        _independence(data.u[:, j], e[:, i], output, name, lags)
+        _independence(data.u[:, j], tests.errors[:, i], output, name, lags)
         for i, output in enumerate(data.outputs)
         for j, name in enumerate(data.inputs)
     )

@@ -105,11 +105,8 @@ def modes(fit: LinearFit) -> tuple[Mode, ...]:
         SettingError: the model is in continuous time.
     """
     dt = _interval(fit)
-    A, root = fit.model.A, fit.matrix_root["A"]
-    poles, V = np.linalg.eig(A)
-    is_distinct = np.linalg.cond(V) < 1e12
-    W = np.linalg.inv(V) if is_distinct else np.zeros_like(V)
-    changes = np.einsum("is,stp,ti->ip", W, root, V)
+    poles, changes = fit.poles_root
+    is_distinct = bool(np.isfinite(changes).all())
     found = []
     for pole, change in zip(poles.astype(complex), changes, strict=True):
         if pole.imag < 0.0:
@@ -117,7 +114,7 @@ def modes(fit: LinearFit) -> tuple[Mode, ...]:
         if pole.imag == 0.0 and pole.real <= 0.0:
             found.append(Mode(complex(pole), math.nan, math.nan, math.nan, math.nan))
             continue
-        s, ds = np.log(pole) / dt, change / pole / dt
+        s, ds = np.log(pole) / dt, (change if is_distinct else np.zeros_like(change)) / pole / dt
         size = abs(s)
         d_size = (s.conjugate() * ds).real / size
         d_damping = -ds.real / size + s.real * d_size / size**2

@@ -27,6 +27,15 @@ _HEADER: Final = 116
 _LISTED: Final = 12
 
 
+def import_control() -> Any:
+    """The module of python-control. Raises SettingError if it is not installed."""
+    try:
+        import control
+    except ImportError:
+        raise SettingError("python-control is not installed: pip install 'rotorid[lpv]'") from None
+    return control
+
+
 def to_control(model: Lpv, rho: Float[np.ndarray, "points k"]) -> list[control.StateSpace]:
     """Evaluate an LPV model at points of rho, as models of python-control.
 
@@ -39,10 +48,7 @@ def to_control(model: Lpv, rho: Float[np.ndarray, "points k"]) -> list[control.S
     Raises:
         SettingError: python-control is not installed.
     """
-    try:
-        import control
-    except ImportError:
-        raise SettingError("python-control is not installed: pip install 'rotorid[lpv]'") from None
+    control = import_control()
     complete = model.with_constant_input() if model.c0.any() or model.c.any() else model
     n, m = len(complete.states), len(complete.inputs)
     labels = {

@@ -59,6 +59,11 @@ class LinearData:
         """Number of rows of all runs."""
         return sum(len(run.y) for run in self.runs)
 
+    def gain_unit(self, output: str, name: str) -> str:
+        """Unit of the gain from the input of this name to an output."""
+        unit, of_input = self.units[output], self.units[name]
+        return "1" if unit == of_input else f"{unit} / ({of_input})"
+
 
 def flight_columns(flight: Flight, names: Sequence[str]) -> list[Column]:
     """Columns of a flight. names: of columns ("body_rate_x") or of signals, which stand for all their columns.

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rotorid.errors import LogFormatError, SettingError
+from rotorid.documents import parse_json, read_at_most
+from rotorid.errors import LogFormatError
 from rotorid.identification.linear.model import LinearModel
+from rotorid.models.lpv.files import import_control
 from rotorid.workflows.fit_linear.fit import LinearResult
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ MODEL = "model.json"
 FREQUENCY_RESPONSE, STEP_RESPONSE = "frequency_response.parquet", "step_response.parquet"
 
 _MATRICES = ("A", "B", "C", "D", "K")
+_MOST_MODEL = 100_000_000  # bytes
 
 
 def model_json(result: LinearResult) -> bytes:
@@ -49,7 +52,7 @@ def read_model(path: str | Path) -> tuple[LinearModel, tuple[str, ...], tuple[st
         LogFormatError: the file is none of `rotorid fit-linear`.
     """
     try:
-        document = json.loads(Path(path).read_text())
+        document = parse_json(read_at_most(Path(path), _MOST_MODEL))
         A, B, C, D, K = (np.array(document["matrices"][name], float) for name in _MATRICES)
         model = LinearModel(A, B, C, D, K, float(document["dt"]), np.array(document["innovation"], float))
         inputs, outputs = tuple(document["inputs"]), tuple(document["outputs"])
@@ -67,10 +70,7 @@ def to_control(path: str | Path) -> control.StateSpace:
         LogFormatError: the file is none of `rotorid fit-linear`.
         SettingError: python-control is not installed.
     """
-    try:
-        import control
-    except ImportError:
-        raise SettingError("python-control is not installed: pip install 'rotorid[lpv]'") from None
+    control = import_control()
     model, inputs, outputs = read_model(path)
     return control.StateSpace(
         model.A, model.B, model.C, model.D, model.dt, inputs=list(inputs), outputs=list(outputs),
@@ -98,11 +98,10 @@ def response_files(result: LinearResult) -> dict[str, bytes]:
         parquet.write_table(pa.table(arrays), buffer, compression="zstd")
         return buffer.getvalue()
 
-    delay = np.exp(-2j * np.pi * f.frequency * result.delay * run.dt)[:, None, None]
     frequency = {
         "gain": np.abs(f.value),
         "log_gain_std": f.log_gain_std,
-        "phase": np.unwrap(np.angle(f.value * delay), axis=0),
+        "phase": result.phase,
         "phase_std": f.phase_std,
     }
     time = s.time + result.delay * run.dt

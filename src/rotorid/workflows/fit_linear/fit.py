@@ -26,7 +26,7 @@ from rotorid.errors import ExcitationError, SettingError
 from rotorid.findings import Finding, Severity
 from rotorid.identification.linear.fit import LinearFit
 from rotorid.identification.linear.model import Experiment, LinearModel
-from rotorid.identification.linear.prediction_error import fit_state_space
+from rotorid.identification.linear.prediction_error import fit_prediction_error, fit_state_space
 from rotorid.identification.linear.residual_tests import (
     Correlation,
     ResidualTests,
@@ -42,6 +42,7 @@ from rotorid.identification.linear.responses import (
     modes,
     step_response,
 )
+from rotorid.identification.linear.structures import free_structure
 from rotorid.identification.linear.subspace import fit_subspace
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.workflows.fit_linear.data import LinearData
@@ -120,6 +121,13 @@ class LinearResult:
     findings: tuple[Finding, ...]
 
     @property
+    def phase(self) -> Float[np.ndarray, "frequencies l m"]:
+        """Phase of the frequency response with the delay, rad."""
+        f = self.responses.frequency
+        delay = np.exp(-2j * np.pi * f.frequency * self.delay * self.data.runs[0].dt)[:, None, None]
+        return np.unwrap(np.angle(f.value * delay), axis=0)
+
+    @property
     def model(self) -> LinearModel:
         """The model with its delay as further states: in discrete time, from the inputs as they were logged."""
         return with_delay(self.fit.model, self.delay)
@@ -158,8 +166,10 @@ def fit_linear(data: LinearData, settings: LinearSettings, progress: Progress = 
     fit = fit_state_space(train, order, continuous=False, disturbance=True)
     residuals = residual_tests(fit.model, longest, lags=_LAGS, parameters=2 * order)
     if not all(c.is_passed for c in residuals.white):
-        fit = fit_state_space(train, order, continuous=False, disturbance=True, robust=True)
-    feedback = feedback_tests(fit.model, longest, lags=_LAGS)
+        found = free_structure(fit.model, longest.dt, disturbance=True)
+        fit = fit_prediction_error(train, found, robust=True)
+    feedback = feedback_tests(residuals, longest, lags=_LAGS)
+    fits = _held_out_fits(fit.model, held)
     total = max(len(run.y) for run in data.runs) * data.runs[0].dt
     frequencies = np.geomspace(_LOWEST / total, 0.499 / data.runs[0].dt, _FREQUENCIES)
     frequency = frequency_response(fit, frequencies)
@@ -170,7 +180,7 @@ def fit_linear(data: LinearData, settings: LinearSettings, progress: Progress = 
         delay,
         fit,
         tuple(candidates),
-        _held_out_fits(fit.model, held),
+        fits,
         (shown, compare_model(fit.model, shown).predicted)
         if fit.model.is_stable
         else (shown, np.full_like(shown.y, np.nan)),
@@ -182,7 +192,7 @@ def fit_linear(data: LinearData, settings: LinearSettings, progress: Progress = 
             step_response(fit, _step_rows(fit.model, data.runs[0].dt)),
             modes(fit),
         ),
-        (*fit.findings, *residuals.findings, *_findings(fit, feedback, frequency, data, held)),
+        (*fit.findings, *residuals.findings, *_findings(fit, feedback, frequency, data, fits)),
     )
 
 
@@ -212,9 +222,10 @@ def with_delay(model: LinearModel, delay: int) -> LinearModel:
 def _split(run: Experiment) -> tuple[Experiment, Experiment]:
     """Rows of the fit, and held-out rows."""
     k = round((1.0 - _HELD_OUT) * len(run.y))
-    return tuple(
+    first, rest = (
         dataclasses.replace(run, y=run.y[rows], u=run.u[rows]) for rows in (slice(k), slice(k, None))
-    )  # pyright: ignore[reportReturnType]
+    )
+    return first, rest
 
 
 def _subspace_fit(parts: Sequence[tuple[Experiment, Experiment]], order: int, delay: int) -> float:
@@ -263,7 +274,7 @@ def _findings(
     feedback: Sequence[Correlation],
     frequency: FrequencyResponse,
     data: LinearData,
-    held: Sequence[Experiment],
+    fits: Mapping[str, Mapping[str, float]],
 ) -> list[Finding]:
     findings = []
     outputs, inputs = data.runs[0].outputs, data.runs[0].inputs
@@ -290,15 +301,12 @@ def _findings(
         findings.append(
             Finding("unstable", Severity.WARNING, {"pole": float(np.max(np.abs(fit.model.poles)))})
         )
-    fits = _held_out_fits(fit.model, held)
     for name in outputs:
         value = max(fits[_CHOICE][name], fits["simulation"][name])
         if not value > 0.0:
             findings.append(Finding("no_prediction", Severity.ERROR, {"fit": value}, (name,)))
         elif value < _POOR:
             findings.append(Finding("poor_prediction", Severity.WARNING, {"fit": value}, (name,)))
-    if len(findings) and all(
-        not strength[i, j] >= _EFFECT for i in range(len(outputs)) for j in range(len(inputs))
-    ):
+    if not (strength >= _EFFECT).any():
         findings.append(Finding("nothing_identified", Severity.ERROR))
     return findings

@@ -84,12 +84,12 @@ def _frequency(page: Page, result: LinearResult) -> None:
         "Gain and phase from each input to each output, with 95 % bands. The phase contains the delay.",
     )
     f, run = result.responses.frequency, result.data.runs[0]
-    delay = np.exp(-2j * np.pi * f.frequency * result.delay * run.dt)
+    phases = np.degrees(result.phase)
     panels = []
     for i, output in enumerate(run.outputs):
         for j, name in enumerate(run.inputs):
             gain, spread = np.abs(f.value[:, i, j]), np.minimum(SIGMAS * f.log_gain_std[:, i, j], 12.0)
-            phase = np.degrees(np.unwrap(np.angle(f.value[:, i, j] * delay)))
+            phase = phases[:, i, j]
             phase_std = np.minimum(SIGMAS * np.degrees(f.phase_std[:, i, j]), 360.0)
             for text, unit, value, low, high, is_log in (
                 (
@@ -118,8 +118,8 @@ def _frequency(page: Page, result: LinearResult) -> None:
 
 
 def _gain_unit(result: LinearResult, output: str, name: str) -> str:
-    units = result.data.units
-    return "1" if units[output] == units[name] else f"{unit_text(units[output])} / ({unit_text(units[name])})"
+    """Title of an axis of gains."""
+    return unit_text(result.data.gain_unit(output, name)) or "1"
 
 
 def _steps(page: Page, result: LinearResult) -> None:

@@ -122,14 +122,13 @@ def _mode(m: Mode) -> ModeSummary:
 
 def _gains(result: LinearResult) -> tuple[Gain, ...]:
     """Gains at 0 Hz of a stable model."""
-    run, units, static = result.data.runs[0], result.data.units, result.responses.static
+    run, static = result.data.runs[0], result.responses.static
     gains = []
     for i, output in enumerate(run.outputs):
         for j, name in enumerate(run.inputs):
             value = float(static.value[0, i, j].real) if result.fit.model.is_stable else math.nan
             std = abs(value) * float(static.log_gain_std[0, i, j])
-            unit = "1" if units[output] == units[name] else f"{units[output]} / ({units[name]})"
-            gains.append(Gain(name, output, unit, value, std))
+            gains.append(Gain(name, output, result.data.gain_unit(output, name), value, std))
     return tuple(gains)
 
 
