@@ -19,6 +19,7 @@ The planner is that of seed 000, figure 2.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -43,7 +44,8 @@ ModelValues = Mapping[str, float | tuple[float, ...]]
 """Values of the parameters of a model, by name."""
 
 
-class Path(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Path:
     """A path over its own time, one row every `step` s.
 
     position: m. velocity: m/s. acceleration: m/s^2, all in the world frame, at the rate 1. yaw: rad.
@@ -55,13 +57,16 @@ class Path(NamedTuple):
     yaw: Float64[np.ndarray, " n"]
     step: float
 
+    @functools.cached_property
+    def _columns(self) -> Float64[np.ndarray, "n 10"]:
+        return np.column_stack([self.position, self.velocity, self.acceleration, self.yaw])
+
     def at(self, s: Float64[np.ndarray, " k"]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """position, velocity, acceleration and yaw at path times, linear between rows; constant beyond the last one."""
         i = np.clip(s / self.step, 0.0, len(self.yaw) - 1.0)
         low = np.minimum(i.astype(int), len(self.yaw) - 2)
         part = (i - low)[:, None]
-        columns = np.column_stack([self.position, self.velocity, self.acceleration, self.yaw])
-        rows = columns[low] + part * (columns[low + 1] - columns[low])
+        rows = self._columns[low] + part * (self._columns[low + 1] - self._columns[low])
         return rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9]
 
 
@@ -88,7 +93,7 @@ class RetimingPlanner:
     ) -> None:
         self.path, self.most_thrust, self.look_ahead = path, most_thrust, look_ahead
         self.path_time, self.rate = 0.0, 1.0
-        self._flat, self._profile, self._profile_start = flatness(system), np.ones(1), 0.0
+        self._flat, self._profile = flatness(system), (np.zeros(1), np.ones(1))  # path times and rates
 
     def plan(self, values: ModelValues, updraught: float = 0.0) -> None:
         """Plan the rates of the path ahead. values: of the parameters. updraught: vertical force of the air, N."""
@@ -111,11 +116,11 @@ class RetimingPlanner:
             if not (is_above := thrust > self.most_thrust).any():
                 break
             most = np.where(is_above, np.maximum(np.minimum(most, rates) - _REDUCTION, _RATES[0]), most)
-        self._profile, self._profile_start = rates, self.path_time
+        self._profile = s, rates
 
     def advance(self, dt: float) -> None:
         """Move the path time by dt s."""
-        self.rate = float(self._rates(np.array([self.path_time]))[0])
+        self.rate = float(np.interp(self.path_time, *self._profile))
         self.path_time += self.rate * dt
 
     def setpoints(
@@ -146,23 +151,14 @@ class RetimingPlanner:
         attitude, thrust = self._flat(*rows, jnp.asarray(updraught), p)
         return np.asarray(attitude), np.asarray(thrust)
 
-    def _rates(self, s: Float64[np.ndarray, " k"]) -> Float64[np.ndarray, " k"]:
-        """The planned rate at path times."""
-        return np.interp(
-            s, self._profile_start + _STRIDE * self.path.step * np.arange(len(self._profile)), self._profile
-        )
-
     def _path_times(self, times: Float64[np.ndarray, " k"]) -> tuple[np.ndarray, np.ndarray]:
-        """Path times at times from now, and the rates there."""
-        s, rates = np.empty(len(times)), np.empty(len(times))
-        at, last = self.path_time, 0.0
+        """Path times at times from now, by midpoint steps, and the planned rates there."""
+        s, at, last = np.empty(len(times)), self.path_time, 0.0
         for i, t in enumerate(times):
-            rate = float(self._rates(np.array([at]))[0])
-            middle = float(self._rates(np.array([at + 0.5 * rate * (t - last)]))[0])
-            at, last = at + middle * (t - last), t
+            middle = at + 0.5 * (t - last) * np.interp(at, *self._profile)
+            at, last = at + (t - last) * np.interp(middle, *self._profile), t
             s[i] = at
-        rates = self._rates(s)
-        return s, rates
+        return s, np.interp(s, *self._profile)
 
 
 def limit_slope(most: Float64[np.ndarray, " n"], change: float, first: float) -> Float64[np.ndarray, " n"]:

@@ -175,6 +175,14 @@ def _sample_structure() -> Any:
     return jax.tree.structure(Samples(none, none, jnp.zeros(4), jnp.zeros(10), jnp.zeros(9, bool)))
 
 
+def check_flight(duration: float, seed: int) -> None:
+    """Raise SettingError for a duration (s) that is not positive or a negative seed."""
+    if duration <= 0 or seed < 0:
+        raise SettingError(
+            f"a flight of {duration:g} s with seed {seed}: give a positive duration and a seed of 0 or more"
+        )
+
+
 def simulate_closed_loop(
     trajectory: str,
     mass: MassProfile,
@@ -198,10 +206,7 @@ def simulate_closed_loop(
     Raises:
         SettingError: an invalid duration, seed or trajectory.
     """
-    if duration <= 0 or seed < 0:
-        raise SettingError(
-            f"a flight of {duration:g} s with seed {seed}: give a positive duration and a seed of 0 or more"
-        )
+    check_flight(duration, seed)
     wanted = reference(trajectory, seed, duration + horizon_length(), mass=NOMINAL_MASS)
     rows = round(duration * RATE) + 1
     step_masses = mass(STEP * (np.arange(rows * STEPS) + 0.5)).reshape(rows, STEPS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from rotorid.control.nmpc import NMPC, Plan
 from rotorid.errors import SettingError
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.system import System
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.plant import STEP, Plant, flight_interval, plant_outputs
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS, mass_profile
@@ -39,8 +40,13 @@ MAXIMUM_BODY_RATE = 6.0
 CONTROL_EVERY = 2
 """Number of rows between two controls."""
 
-_HORIZON = 20  # steps
+HORIZON = 20
+"""Steps of the horizon of the controller."""
+
 _HORIZON_ROWS = 5  # rows in a step of the horizon
+KNOT = _HORIZON_ROWS / RATE
+"""Length of a step of the horizon, s."""
+
 _GUST_STREAM = 4  # of random numbers; the smaller ones are used by the sensors
 
 STEPS = round(1.0 / (RATE * STEP))
@@ -161,7 +167,7 @@ def track_reference(
     interval, plus = flight_interval(plant, STEPS), state_plus()
     target_states = np.column_stack([wanted.attitude, wanted.position, wanted.velocity])
     target_inputs = np.column_stack([wanted.thrust, wanted.body_rate])
-    window = _HORIZON_ROWS * np.arange(_HORIZON + 1)
+    window = _HORIZON_ROWS * np.arange(HORIZON + 1)
     fraction = ((np.arange(STEPS) + 0.5) / STEPS)[:, None]
     start_thrust = row_masses[0] / NOMINAL_MASS * target_inputs[0, 0]
     x = np.concatenate([target_states[0], [start_thrust] if plant.motor_time_constant > 0 else []])
@@ -244,32 +250,35 @@ def to_log(truth: FlightTruth, noise: Noise, sensors: Sensors, plant: Plant, *, 
 
 def horizon_length() -> float:
     """Length of the controller's horizon, s. A reference must be longer than the flight by this time."""
-    return _HORIZON * _HORIZON_ROWS / RATE
+    return HORIZON * _HORIZON_ROWS / RATE
 
 
 @functools.cache
 def _controller() -> NMPC:
     """The NMPC of simulated flights, with the nominal mass."""
-    return _nmpc(())
+    return trajectory_nmpc(BareMultirotor(), (), {"mass": NOMINAL_MASS})
 
 
 @functools.cache
 def adaptable_controller() -> NMPC:
     """The same NMPC with the mass as a parameter of each call."""
-    return _nmpc(("mass",))
+    return trajectory_nmpc(BareMultirotor(), ("mass",), {"mass": NOMINAL_MASS})
 
 
-def _nmpc(free: tuple[str, ...]) -> NMPC:
+def trajectory_nmpc(
+    system: System, free: tuple[str, ...], parameters: Mapping[str, float | tuple[float, ...]] | None = None
+) -> NMPC:
+    """The NMPC of simulated flights for a System with these states and inputs. free, parameters: see `NMPC`."""
     return NMPC(
-        BareMultirotor(),
-        horizon=_HORIZON,
-        dt=_HORIZON_ROWS / RATE,
+        system,
+        horizon=HORIZON,
+        dt=KNOT,
         state_weights={"attitude": 1.0, "position": 60.0, "velocity": 2.0},
         input_weights={"thrust": 0.02, "body_rate": 0.2},
         input_bounds={
             "thrust": (0.0, MAXIMUM_THRUST),
             "body_rate": (-MAXIMUM_BODY_RATE, MAXIMUM_BODY_RATE),
         },
-        parameters={"mass": NOMINAL_MASS},
+        parameters=parameters,
         free=free,
     )

@@ -22,7 +22,6 @@ from jaxtyping import Float64
 
 from rotorid.control.nmpc import NMPC, Plan
 from rotorid.control.retiming import ModelValues, Path, RetimingPlanner
-from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
 from rotorid.estimators.ekf import ekf
 from rotorid.estimators.run import Stream
@@ -31,8 +30,16 @@ from rotorid.models.airframe.airframe import Airframe, Quantity
 from rotorid.models.multirotor.with_position import MultirotorWithPosition, multirotor_with_position
 from rotorid.models.system import Parameter
 from rotorid.signals.samples import Samples
-from rotorid.simulation.closed_loop import MassProfile
-from rotorid.simulation.flight import CONTROL_EVERY, MAXIMUM_BODY_RATE, MAXIMUM_THRUST, STEPS, flight_wind
+from rotorid.simulation.closed_loop import MassProfile, check_flight
+from rotorid.simulation.flight import (
+    CONTROL_EVERY,
+    HORIZON,
+    KNOT,
+    MAXIMUM_THRUST,
+    STEPS,
+    flight_wind,
+    trajectory_nmpc,
+)
 from rotorid.simulation.plant import STEP, Plant, flight_interval, plant_outputs
 from rotorid.simulation.profiles import NOMINAL_MASS
 from rotorid.simulation.sensors import Sensors, draw_noise, state_plus
@@ -47,7 +54,6 @@ SHARED = ("drag", "axial_drag_ratio", "lift_factor", "wind_force", "motor_time_c
 Message = Mapping[str, Parameter]
 """What a vehicle publishes to its team: the `SHARED` parameters by name, with value and standard deviation."""
 
-_HORIZON, _KNOT = 20, 0.05  # steps, s
 _PLAN_EVERY = 10  # controls from plan to plan of the planner
 _USED_HEALTH = (Health.OK, Health.OUTLIER, Health.RECOVERING, Health.NO_INFORMATION)
 _SENSORS = Sensors(specific_force_noise=0.3)
@@ -134,12 +140,9 @@ def fly_with_model(
     Raises:
         SettingError: an invalid duration or seed, or an unknown trajectory.
     """
-    if duration <= 0 or seed < 0:
-        raise SettingError(
-            f"a flight of {duration:g} s with seed {seed}: give a positive duration and a seed of 0 or more"
-        )
+    check_flight(duration, seed)
     with jax.enable_x64(True):
-        path = _path(reference(trajectory, seed, duration + _HORIZON * _KNOT, mass=NOMINAL_MASS))
+        path = _path(reference(trajectory, seed, duration + HORIZON * KNOT, mass=NOMINAL_MASS))
         planner = RetimingPlanner(_system(), path, most_thrust=PLANNED_THRUST if uses.planner else None)
         vehicle = _Vehicle(plant, mass, [seed, TRAJECTORIES.index(trajectory), number], duration, path)
         identification, control = _Identification(message, identifies), _Control(uses)
@@ -342,8 +345,8 @@ class _Control:
         updraught = float(x[stored["updraught"]][0])
         if number % _PLAN_EVERY == 0:
             planner.plan(identified, updraught)
-        wanted = planner.setpoints(_KNOT * np.arange(_HORIZON + 1), model, updraught)
-        reference_states = np.zeros((_HORIZON + 1, system.states.size))
+        wanted = planner.setpoints(KNOT * np.arange(HORIZON + 1), model, updraught)
+        reference_states = np.zeros((HORIZON + 1, system.states.size))
         for name, rows in (("attitude", wanted.attitude), ("position", wanted.position),
                            ("velocity", wanted.velocity), ("thrust", wanted.thrust[:, None])):  # fmt: skip
             reference_states[:, stored[name]] = rows
@@ -392,15 +395,4 @@ def _sample_structure() -> Any:
 @functools.cache
 def _nmpc() -> NMPC:
     """The controller of `rotorid.simulation.flight`, with the model that is identified."""
-    return NMPC(
-        _system(),
-        horizon=_HORIZON,
-        dt=_KNOT,
-        state_weights={"attitude": 1.0, "position": 60.0, "velocity": 2.0},
-        input_weights={"thrust": 0.02, "body_rate": 0.2},
-        input_bounds={
-            "thrust": (0.0, MAXIMUM_THRUST),
-            "body_rate": (-MAXIMUM_BODY_RATE, MAXIMUM_BODY_RATE),
-        },
-        free=_MODEL,
-    )
+    return trajectory_nmpc(_system(), _MODEL)

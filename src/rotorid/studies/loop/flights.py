@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -32,7 +32,7 @@ from rotorid.simulation.datasets.scenario_presets import scenario_preset
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS, mass_profile
-from rotorid.studies.parts import run_tasks
+from rotorid.studies.parts import join_parts, run_tasks
 from rotorid.studies.study_files import Curve, Part, Row
 
 MASS_SOURCES = ("nominal", "known", "ekf", "ekf, gated", "adaptive", "adaptive, gated")
@@ -79,20 +79,38 @@ class Task(NamedTuple):
 
 def flights_part(tasks: Sequence[Task], workers: int, stage: Stage) -> Part:
     """The results of all tasks, in their order. workers: number of processes."""
-    rows: list[Row] = []
-    curves: list[Curve] = []
-    for task, result in zip(tasks, run_tasks(simulate_task, tasks, workers, stage), strict=True):
-        row = Row(task.part, task.source, "", 0.0, "1", task.trajectory, task.mass, _setting(task), flights=1)
-        rows += [
-            dataclasses.replace(row, quantity=quantity, value=value, unit=QUANTITIES.get(quantity, "1"))
-            for quantity, value in result["numbers"].items()
-        ]
-        part = f"{task.part}, {task.failure}" if task.failure else task.part
-        for quantity, unit, t, value, std, truth in result["curves"]:
-            columns = [np.array(column, float) for column in (t, value, std, truth)]
-            curves.append(
-                Curve(part, task.source, task.trajectory, task.mass, *columns, quantity=quantity, unit=unit)
+    results = run_tasks(simulate_task, tasks, workers, stage)
+    return join_parts(
+        [
+            part_of_flight(
+                Row(t.part, t.source, "", 0.0, "1", t.trajectory, t.mass, _setting(t), flights=1),
+                result,
+                QUANTITIES,
+                f"{t.part}, {t.failure}" if t.failure else t.part,
             )
+            for t, result in zip(tasks, results, strict=True)
+        ]
+    )
+
+
+def part_of_flight(row: Row, result: Mapping[str, Any], units: Mapping[str, str], curve_part: str) -> Part:
+    """Rows and curves of a flight.
+
+    Args:
+        row: with its conditions, without quantity and value.
+        result: "numbers" by quantity; "curves": quantity, unit, t, value, std and truth of each.
+        units: of the quantities; others have none.
+        curve_part: part of the curves.
+    """
+    rows = [
+        dataclasses.replace(row, quantity=quantity, value=value, unit=units.get(quantity, "1"))
+        for quantity, value in result["numbers"].items()
+    ]
+    conditions = curve_part, row.method, row.trajectory, row.mass_profile
+    curves = [
+        Curve(*conditions, *(np.array(column, float) for column in columns), quantity=quantity, unit=unit)
+        for quantity, unit, *columns in result["curves"]
+    ]
     return Part(tuple(rows), tuple(curves))
 
 

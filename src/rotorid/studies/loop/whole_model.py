@@ -7,7 +7,6 @@ team     a vehicle that takes off 10 s after another one                     wit
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import math
@@ -23,9 +22,9 @@ from rotorid.simulation.datasets.scenario_presets import scenario_preset
 from rotorid.simulation.model_based_flight import Message, ModelBasedFlight, Uses, fly_with_model
 from rotorid.simulation.plant import Plant
 from rotorid.simulation.profiles import NOMINAL_MASS
-from rotorid.studies.loop.flights import LOST_DISTANCE, STEP_TIME, STEPS
-from rotorid.studies.parts import run_tasks
-from rotorid.studies.study_files import Curve, Part, Row
+from rotorid.studies.loop.flights import LOST_DISTANCE, STEP_TIME, STEPS, part_of_flight
+from rotorid.studies.parts import join_parts, run_tasks
+from rotorid.studies.study_files import Part, Row
 
 MODEL, TEAM = "model", "team"
 """Names of the parts."""
@@ -97,32 +96,18 @@ def team_tasks(trajectories: Sequence[str], flights: int, seed: int) -> list[Mod
 
 def model_part(tasks: Sequence[ModelTask], workers: int, stage: Stage) -> Part:
     """The results of all tasks, in their order. workers: number of processes."""
-    rows: list[Row] = []
-    curves: list[Curve] = []
-    for task, result in zip(tasks, run_tasks(simulate_model_task, tasks, workers, stage), strict=True):
-        row = Row(
-            task.part,
-            task.source,
-            "",
-            0.0,
-            "1",
-            task.trajectory,
-            task.mass,
-            f"flight={task.number}",
-            flights=1,
-        )
-        rows += [
-            dataclasses.replace(row, quantity=quantity, value=value, unit=QUANTITIES.get(quantity, "1"))
-            for quantity, value in result["numbers"].items()
-        ]
-        for quantity, unit, *columns in result["curves"]:
-            arrays = [np.array(column, float) for column in columns]
-            curves.append(
-                Curve(
-                    task.part, task.source, task.trajectory, task.mass, *arrays, quantity=quantity, unit=unit
-                )
+    results = run_tasks(simulate_model_task, tasks, workers, stage)
+    return join_parts(
+        [
+            part_of_flight(
+                Row(t.part, t.source, "", 0.0, "1", t.trajectory, t.mass, f"flight={t.number}", flights=1),
+                result,
+                QUANTITIES,
+                t.part,
             )
-    return Part(tuple(rows), tuple(curves))
+            for t, result in zip(tasks, results, strict=True)
+        ]
+    )
 
 
 def simulate_model_task(task: ModelTask) -> bytes:
@@ -217,7 +202,7 @@ def _shares_in_band(flight: ModelBasedFlight, plant: Plant, begin: float) -> dic
 
 
 def _curves(task: ModelTask, flight: ModelBasedFlight, plant: Plant) -> list[list[Any]]:
-    """Path error, and identified mass, drag and motor lag with their standard deviations; every second row."""
+    """Path error, and identified mass, drag and motor lag with their standard deviations, at the controls."""
     if not task.has_curves:
         return []
     t = flight.control_times

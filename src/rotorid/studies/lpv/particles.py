@@ -196,8 +196,7 @@ def constant_part(rows: int, count: int, seeds: Sequence[int]) -> Part:
     for figure, unknown in (("figure 4.3", ("alpha",)), ("figure 4.4", tuple(PARAMETERS))):
         for method, states in _STATES.items():
             system = Autoregression(unknown)
-            filter_ = liu_west(system, count, states=states, kernels=FLAT, priors_as=FLAT, method="euler")
-            estimates = run_many(filter_, samples, workers=1)
+            estimates = run_many(filter_of(system, None, count, states), samples, workers=1)
             for k, name in enumerate(unknown):
                 value, std = np.asarray(estimates.value[..., k]), np.asarray(estimates.std[..., k])
                 true = PARAMETERS[name]
@@ -276,10 +275,20 @@ def _estimators(count: int, w: float = W_CHANGING) -> dict[str, AbstractEstimato
 
 
 def _filter(model: ChangeModel | None, count: int, w: float = W_CHANGING) -> AbstractEstimator:
+    return filter_of(Autoregression(w=w, drift=model.drift if model else 0.0), model, count)
+
+
+def filter_of(
+    system: Autoregression,
+    model: ChangeModel | None,
+    count: int,
+    states: StateRepresentation = "sampled",
+) -> AbstractEstimator:
+    """The filter of Liu and West of a System, with assumed changes. count: of particles. states: in them."""
+    changes = model.changes() if model else None
     return liu_west(
-        Autoregression(w=w, drift=model.drift if model else 0.0), count, changes=model.changes() if model else None,
-        kernels=FLAT, priors_as=FLAT, method="euler",
-    )  # fmt: skip
+        system, count, changes=changes, states=states, kernels=FLAT, priors_as=FLAT, method="euler"
+    )
 
 
 def _changing_data(seeds: Sequence[int]) -> tuple[Float[np.ndarray, "flights n"], Samples]:

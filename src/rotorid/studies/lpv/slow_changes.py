@@ -15,9 +15,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.estimators.base import Estimate
-from rotorid.estimators.particle.liu_west import liu_west
 from rotorid.estimators.run import run_many, stack
-from rotorid.studies.lpv.particles import FLAT, PARAMETERS, Autoregression, ChangeModel, simulate
+from rotorid.studies.lpv.particles import PARAMETERS, Autoregression, ChangeModel, filter_of, simulate
 from rotorid.studies.study_files import Curve, Part, Row
 from rotorid.workflows.compare.scores import mean_over
 
@@ -45,10 +44,8 @@ def _part(
 ) -> Part:
     """One filter on data with this alpha; truth: of the unknown parameters."""
     system = Autoregression(tuple(truth), drift=model.drift if model else 0.0)
-    changes = model.changes() if model else None
-    filter_ = liu_west(system, count, changes=changes, kernels=FLAT, priors_as=FLAT, method="euler")
     data = stack([simulate(truth["alpha"], seed) for seed in seeds])
-    estimates: Estimate = run_many(filter_, data, workers=1)
+    estimates: Estimate = run_many(filter_of(system, model, count), data, workers=1)
     rows, curves = [], []
     for k, (name, true) in enumerate(truth.items()):
         value, std = np.asarray(estimates.value[..., k]), np.asarray(estimates.std[..., k])

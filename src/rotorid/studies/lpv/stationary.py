@@ -29,13 +29,12 @@ from jaxtyping import Float
 
 from rotorid.estimators.adaptive import adaptive
 from rotorid.estimators.base import AbstractEstimator
-from rotorid.estimators.particle.liu_west import liu_west
 from rotorid.estimators.particle.state_kernels import StateRepresentation
 from rotorid.estimators.run import run_many, stack
 from rotorid.geometry.spaces import Scalar, Space
 from rotorid.models.system import Parameter
 from rotorid.signals.samples import Samples
-from rotorid.studies.lpv.particles import FLAT, Autoregression, ChangeModel
+from rotorid.studies.lpv.particles import Autoregression, ChangeModel, filter_of
 from rotorid.studies.study_files import Curve, Part, Row
 from rotorid.workflows.compare.scores import mean_over
 
@@ -158,12 +157,9 @@ def stationary_part(rows: int, count: int, seeds: Sequence[int]) -> Part:
 
 def _estimators(count: int) -> dict[str, AbstractEstimator]:
     estimators: dict[str, AbstractEstimator] = {
-        name: liu_west(
-            StationaryAutoregression(), count, changes=model.changes() if model else None, states=states,
-            kernels=FLAT, priors_as=FLAT, method="euler",
-        )
+        name: filter_of(StationaryAutoregression(), model, count, states)
         for name, (model, states) in _SETTINGS.items()
-    }  # fmt: skip
+    }
     estimators["adaptive"] = adaptive(
         StationaryAutoregression(drift=0.02), changing="alpha", jump=0.3, hazard=BETA, period=1.0, lag=0.0, method="euler",
         max_gap=math.inf, gate=math.inf,
