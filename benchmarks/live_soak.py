@@ -45,10 +45,11 @@ _SETTLED: Final = 0.3  # of the time, after which the memory should not grow
 _TRIM: Final = 10.0  # s
 _PROGRAM: Final = f"""
 import ctypes, threading, time
+libc = ctypes.CDLL("libc.so.6")
 def trim():
     while True:
         time.sleep({_TRIM})
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        libc.malloc_trim(0)
 threading.Thread(target=trim, daemon=True).start()
 from rotorid.__main__ import main
 main()

@@ -45,7 +45,8 @@ def test_a_boot_needs_several_messages_and_time_goes_on() -> None:
     placed = [line.add(1.0 + 0.01 * k, 12.0 + 0.01 * k) for k in range(20)]
     assert line.boots == 1
     assert placed[:4] == [None] * 4
-    assert before + 1.5 < placed[-1] < before + 3.0  # pyright: ignore[reportOperatorIssue]
+    assert placed[-1] is not None
+    assert before + 1.5 < placed[-1] < before + 3.0
 
 
 def test_a_stamp_far_ahead_is_believed_only_with_others() -> None:

@@ -16,7 +16,7 @@ from rotorid.live.team import Team
 
 _MAX_DELAY: Final = 0.02  # s until a snapshot is recorded
 _YOUNG_OBJECTS: Final = 2_000  # new objects from which the young generation is collected
-_OLDER_COLLECTIONS: Final = 20  # collections of the young generation from which the older one is collected
+_OLDER_COLLECTIONS: Final = 20  # collections of the young generation after which all are collected
 _MAX_OBJECTS: Final = 100_000  # new objects from which garbage is collected even while messages wait
 
 
@@ -59,7 +59,7 @@ class DeferredWork:
         young, older, _ = gc.get_count()
         if not self._collects_garbage or young < _YOUNG_OBJECTS:
             return False
-        gc.collect(int(older > _OLDER_COLLECTIONS))
+        gc.collect(2 if older > _OLDER_COLLECTIONS else 0)
         return True
 
     def _write(self) -> bool:

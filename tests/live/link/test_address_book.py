@@ -62,6 +62,20 @@ def test_damaged_bytes_are_no_way_around(damage: bytes) -> None:
         assert not systems(book.accept(data, OTHER, 0.1))
 
 
+@pytest.mark.parametrize("byte", [6, 7, 20])
+def test_a_damaged_message_takes_no_number(byte: int) -> None:
+    """The byte that is damaged is of the component, of the message number, or the checksum."""
+    book, vehicle = AddressBook(), heartbeat(Sender(1))
+    damaged = bytearray(vehicle)
+    damaged[byte] ^= 4
+    book.accept(bytes(damaged), OTHER, 0.0)
+    assert book.address_of(1, damaged[6]) is None
+    book.accept(vehicle, TRUE, 0.0)
+    assert not (book.accept(bytes(damaged), OTHER, SILENCE + 0.1) and damaged[6] == 1)
+    assert book.address_of(1, 1) == TRUE
+    assert not book.take_events()
+
+
 def test_any_bytes_are_taken_and_the_memory_is_bounded() -> None:
     rng, book, vehicle = random.Random(0), AddressBook(), Sender(1)
     book.accept(heartbeat(vehicle), TRUE, 0.0)
@@ -78,10 +92,9 @@ def test_any_bytes_are_taken_and_the_memory_is_bounded() -> None:
 
 
 def test_a_flood_of_senders_before_the_vehicle_is_no_way_around() -> None:
-    book, vehicle, frame = AddressBook(), heartbeat(Sender(1)), bytearray(heartbeat(Sender(2)))
+    book, vehicle = AddressBook(), heartbeat(Sender(1))
     for k in range(5000):
-        frame[5:7] = divmod(512 + k, 256)
-        book.accept(bytes(frame), OTHER, 1e-4 * k)
+        book.accept(heartbeat(Sender(*divmod(512 + k, 256))), OTHER, 1e-4 * k)
     assert book.accept(vehicle, TRUE, 1.0) == vehicle
     assert not book.accept(vehicle, OTHER, 1.1)
     assert book.address_of(1, 1) == TRUE

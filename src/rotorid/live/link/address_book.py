@@ -3,7 +3,8 @@
 The first address of a sender owns its number. Messages with this number from another address are left out, as long as the
 owner sends: they come from a second vehicle with the same number, over a second route, or are forged. Once the owner has been
 silent for `SILENCE` s, another address takes over (a restarted router or vehicle); the first address gets its number back as
-soon as it sends again.
+soon as it sends again. Only messages whose checksum can be checked give an address a number: damaged bytes look like messages
+of many senders.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rotorid.logs.mavlink.frames import walk
+from rotorid.logs.mavlink.messages import BY_NUMBER
 
 Address = tuple[str, int]
 """Host and port."""
@@ -61,7 +63,7 @@ class AddressBook:
             now: time of a monotonic clock, s.
         """
         spans = list(_frames(data))
-        accepted = [(a, b) for a, b, key in spans if self._is_owner(key, address, now)]
+        accepted = [(a, b) for a, b, key in spans if self._may_send(key, data[a:b], address, now)]
         if len(accepted) == len(spans):
             return data
         return b"".join(data[a:b] for a, b in accepted)
@@ -80,11 +82,17 @@ class AddressBook:
         events, self._events = list(self._events), {}
         return events
 
-    def _is_owner(self, key: tuple[int, int], address: Address, now: float) -> bool:
+    def _may_send(self, key: tuple[int, int], frame: bytes, address: Address, now: float) -> bool:
+        """Whether no other address owns the number of a frame."""
         owner = self._owners.get(key)
         if owner is None:
-            owner = self._owners[key] = _Owner(address, address, now)
+            if not _is_checked(frame):
+                return True  # nothing is read from it
+            first = self._sender if address == self._sender and self._sender is not None else address
+            owner = self._owners[key] = _Owner(first, first, now)
         elif owner.current != address:
+            if not _is_checked(frame):
+                return False
             is_move = address == owner.first or now > owner.last + SILENCE
             if len(self._events) < _MAX_EVENTS:
                 self._events[SenderEvent(*key, address, is_move)] = None
@@ -122,3 +130,9 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, tuple[int, int]]]:
         is_signed = data[frame.start] == _V2 and data[frame.start + 2] & _SIGNED
         end = frame.payload + frame.length + 2 + (_SIGNATURE if is_signed else 0)
         yield frame.start, end, (frame.system, frame.component)
+
+
+def _is_checked(frame: bytes) -> bool:
+    """Whether these bytes are a message that is read, with the right checksum."""
+    frames = walk(frame, complete=True).frames
+    return bool(frames) and frames[0].start == 0 and frames[0].message in BY_NUMBER
