@@ -119,8 +119,8 @@ class Tuning(eqx.Module):
         numbers = (values, coordinate, std, drift, onset)
         numbers = (*numbers, states.initial(), states.std(), states.noise(), outputs.noise())
         limits = (gate, patience, bias_gate, bias_memory, max_gap)
-        thresholds = Thresholds(*(jnp.asarray(a, dtype=float) for a in limits))
-        return cls(*(jnp.asarray(a, dtype=float) for a in numbers), thresholds=thresholds)
+        thresholds = Thresholds(*(jnp.asarray(np.asarray(a, float)) for a in limits))
+        return cls(*(jnp.asarray(np.asarray(a, float)) for a in numbers), thresholds=thresholds)
 
 
 def _with_noise(space: Space, noise: dict[str, float | tuple[float, ...]] | None, space_name: str) -> Space:

@@ -6,20 +6,26 @@ a = 1/sqrt(2), an attitude goes q -> (0, a, a, 0) q (0, -1, 0, 0): FLU to FRD fi
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from jaxtyping import Float64
 
 from rotorid.geometry.rotation_rows import multiply
 
+_FLU: Final = np.array([1.0, -1.0, -1.0])  # of FRD
+
 
 def ned_to_enu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """World vectors from north-east-down to east-north-up."""
-    return vector[:, [1, 0, 2]] * np.array([1.0, 1.0, -1.0]) + 0.0  # no negative zeros
+    result = np.empty((len(vector), 3))
+    result[:, 0], result[:, 1], result[:, 2] = vector[:, 1], vector[:, 0], -vector[:, 2]
+    return result + 0.0  # no negative zeros
 
 
 def frd_to_flu(vector: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, "n 3"]:
     """Body vectors from forward-right-down to forward-left-up."""
-    return vector * np.array([1.0, -1.0, -1.0]) + 0.0
+    return vector * _FLU + 0.0
 
 
 def world_ned_to_enu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
@@ -36,4 +42,6 @@ def body_frd_to_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]
 def attitude_to_enu_flu(q: Float64[np.ndarray, "n 4"]) -> Float64[np.ndarray, "n 4"]:
     """Attitudes FRD to NED (w x y z) to attitudes FLU to ENU: both products at once."""
     w, x, y, z = (np.sqrt(0.5) * q).T
-    return np.stack([w + z, x + y, x - y, w - z], axis=1) + 0.0
+    result = np.empty((len(q), 4))
+    result[:, 0], result[:, 1], result[:, 2], result[:, 3] = w + z, x + y, x - y, w - z
+    return result + 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import jax
 import jax.numpy as jnp
@@ -63,24 +63,7 @@ class Joint:
     @cached_property
     def varying_noise(self) -> tuple[str, ...]:
         """Names of the blocks whose noise depends on states, inputs or parameters."""
-        system = self.system
-
-        def noises():
-            x, u = (s.unpack(jnp.asarray(s.initial(), float)) for s in (system.states, system.inputs))
-            p = parameter_values(system)
-            return system.process_noise(x, u, p), system.measurement_noise(x, u, p)
-
-        state_names, output_names = jax.eval_shape(noises)
-        for names, space, kind in (
-            (state_names, system.states, "state"),
-            (output_names, system.outputs, "output"),
-        ):
-            for name in names:
-                if name not in space:
-                    raise SettingError(
-                        f"{type(system).__name__} gives noise of {name!r}, which is no {kind} (there are {', '.join(space)})"
-                    )
-        return (*state_names, *output_names)
+        return _varying_noise(self.system)
 
     @cached_property
     def states_dim(self) -> int:
@@ -346,3 +329,25 @@ def slope(p: Parameter, value: Float[Array, " ..."] | float) -> Float[Array, " .
 
 def _soft_scale(p: Parameter) -> float:
     return min(p.values) - p.bounds[0]
+
+
+@lru_cache(maxsize=32)
+def _varying_noise(system: System) -> tuple[str, ...]:
+    """See `Joint.varying_noise`."""
+
+    def noises():
+        x, u = (s.unpack(jnp.asarray(s.initial(), float)) for s in (system.states, system.inputs))
+        p = parameter_values(system)
+        return system.process_noise(x, u, p), system.measurement_noise(x, u, p)
+
+    state_names, output_names = jax.eval_shape(noises)
+    for names, space, kind in (
+        (state_names, system.states, "state"),
+        (output_names, system.outputs, "output"),
+    ):
+        for name in names:
+            if name not in space:
+                raise SettingError(
+                    f"{type(system).__name__} gives noise of {name!r}, which is no {kind} (there are {', '.join(space)})"
+                )
+    return (*state_names, *output_names)

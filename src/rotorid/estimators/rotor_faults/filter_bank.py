@@ -98,15 +98,15 @@ class FilterBank:
         n, r, q = self.rows, self.rotors, len(DRIFTS)
         self.correlation_before, self.power_before = np.zeros((n, 3, q)), np.ones((n, 3, q))
         self.R_before = np.broadcast_to(self.R, (n, 3, q)).copy()
-        self.last_nu = np.zeros((2, n, r, 3, q))
         self.rows_since = np.zeros(n)
-        self.E, self.lagged_E = np.zeros((n, 3, q)), np.zeros((n, 3, q))
-        self.lagged_S, self.lagged_D = np.zeros((2, n, r, 3, q)), np.zeros((2, n, r, 3, q))
+        self.E, self.lagged_E = np.zeros((3, q, n)), np.zeros((3, q, n))
         self.onsets = np.full(n, np.nan)
         self._next, self.kept = 0, -1
-        self.xi = np.zeros((2, n, r, 3, q, _STATES))
-        self.S = np.zeros((2, n, r, 3, q))
-        self.D = np.zeros((2, n, r, 3, q))
+        # for each axis and filter: of sudden and of gradual losses, by onset and rotor
+        shape = (3, q, 2, n, r)
+        self.S, self.D, self.last_nu = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.lagged_S, self.lagged_D = np.zeros(shape), np.zeros(shape)
+        self.xi = np.zeros((3, q, _STATES, 2, n, r))
 
     @property
     def best(self) -> Int[np.ndarray, " 3"]:
@@ -134,38 +134,42 @@ class FilterBank:
             self.correlation_before[k], self.power_before[k] = self.correlation, self.power
             self.R_before[k] = self.R
             for sums in (self.xi, self.S, self.D, self.last_nu, self.lagged_S, self.lagged_D):
-                sums[:, k] = 0.0
-            self.rows_since[k] = self.E[k] = self.lagged_E[k] = 0.0
-        H = np.stack([np.ones(3), acceleration, rate, products], axis=1)
+                sums[..., k, :] = 0.0
+            self.rows_since[k] = 0.0
+            self.E[..., k] = self.lagged_E[..., k] = 0.0
+        H = np.ones((3, _STATES))
+        H[:, 1], H[:, 2], H[:, 3] = acceleration, rate, products
         P, x = self.P, self.x
         P[:, :, 0, 0] += DRIFTS * self.R * dt
         P[:, :, 1, 1] += _BETA_DRIFT**2 * dt
         P[:, :, 2, 2] += _DAMPING_DRIFT**2 * dt
-        PH = np.einsum("aqij,aj->aqi", P, H)
-        HPH = np.einsum("aqi,ai->aq", PH, H)
-        V = HPH + self.R
-        e = (self.g @ thrust)[:, None] - np.einsum("aqi,ai->aq", x, H)
+        PH = np.matmul(P, H[:, None, :, None])[..., 0]
+        V = np.sum(PH * H[:, None], axis=2) + self.R
+        e = (self.g @ thrust)[:, None] - np.sum(x * H[:, None], axis=2)
         K = PH / V[:, :, None]
-        h = (self.g * thrust).T[:, :, None]
-        grown = np.clip((t + 0.5 * dt - self.onsets) / RAMP, 0.0, 1.0)
-        shape = np.nan_to_num(np.stack([grown >= 0.0, grown]))
-        nu = shape[..., None, None, None] * h - np.einsum("knraqi,ai->knraq", self.xi, H)
-        nu[:, np.isnan(self.onsets)] = 0.0
-        normalised, scaled = e / np.sqrt(V), nu / np.sqrt(V)
-        self.S += scaled**2
-        self.D += scaled * normalised
+        normalised, deviation = e / np.sqrt(V), np.sqrt(V)[..., None, None, None]
+        shape = np.zeros((2, self.rows))  # 0 for onsets that are not used yet: NaN is not above 0
+        np.greater_equal((t + 0.5 * dt - self.onsets) / RAMP, 0.0, out=shape[0])
+        np.fmin((t + 0.5 * dt - self.onsets) / RAMP, shape[0], out=shape[1])
+        added = shape[None, :, :, None] * (self.g * thrust)[:, None, None, :]
+        known = np.matmul(H[:, None, None], self.xi.reshape(3, len(DRIFTS), _STATES, -1))
+        nu = added[:, None] - known.reshape(self.S.shape)
+        scaled = nu / deviation
+        now, before = normalised[..., None, None, None], self.last_e[..., None, None, None]
+        self.S += scaled * scaled
+        self.D += scaled * now
         self.lagged_S += scaled * self.last_nu
-        self.lagged_D += 0.5 * (scaled * self.last_e + self.last_nu * normalised)
-        self.E += normalised**2
-        self.lagged_E += normalised * self.last_e
+        self.lagged_D += 0.5 * (scaled * before + self.last_nu * now)
+        self.xi += K[..., None, None, None] * nu[:, :, None]
+        self.E += normalised[..., None] ** 2
+        self.lagged_E += (normalised * self.last_e)[..., None]
         self.rows_since += 1.0
         noise, last_noise = normalised, self.last_e
         if loss is not None:
             slot, rotor, delta = loss
-            noise = normalised - delta * scaled[0, slot, rotor]
-            last_noise = self.last_e - delta * self.last_nu[0, slot, rotor]
+            noise = normalised - delta * scaled[:, :, 0, slot, rotor]
+            last_noise = self.last_e - delta * self.last_nu[:, :, 0, slot, rotor]
         self.last_nu, self.last_e = scaled, normalised
-        self.xi += nu[..., None] * K
         x += K * e[..., None]
         P -= K[..., :, None] * PH[..., None, :]
         ratio = np.minimum(noise**2, _OUTLIER)
@@ -179,20 +183,19 @@ class FilterBank:
 
     def statistics(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """S and D of each onset, rotor and axis, by the best filters. kind: 0 for sudden losses, 1 for gradual ones."""
-        pick = (..., np.arange(3), self.best)
-        S, D = self.S[kind][pick], self.D[kind][pick]
+        pick = (np.arange(3), self.best)
+        S, D, lagged_S, lagged_D = (
+            np.moveaxis(sums[(*pick, kind)], 0, -1) for sums in (self.S, self.D, self.lagged_S, self.lagged_D)
+        )
+        E, lagged_E = (sums[pick].T[:, None] for sums in (self.E, self.lagged_E))
         total = S.sum(axis=2, keepdims=True)
         delta = D.sum(axis=2, keepdims=True) / np.where(total > 0.0, total, np.inf)
-        residual = self.E[pick][:, None] - 2.0 * delta * D + delta**2 * S
-        lagged = (
-            self.lagged_E[pick][:, None]
-            - 2.0 * delta * self.lagged_D[kind][pick]
-            + delta**2 * self.lagged_S[kind][pick]
-        )
+        residual = E - 2.0 * delta * D + delta**2 * S
+        lagged = lagged_E - 2.0 * delta * lagged_D + delta**2 * lagged_S
         rows = self.rows_since[:, None, None] + PRIOR_ROWS
         power, correlation = (
-            np.maximum(self.power_before[pick], 1.0)[:, None],
-            self.correlation_before[pick][:, None],
+            np.maximum(self.power_before[(..., *pick)], 1.0)[:, None],
+            self.correlation_before[(..., *pick)][:, None],
         )
         variance = np.maximum((residual + PRIOR_ROWS * power) / rows, power)
         r = np.maximum((lagged + PRIOR_ROWS * correlation) / rows / variance, correlation / power)
@@ -205,9 +208,10 @@ class FilterBank:
 
         The weights of `statistics` are at most 1, and no share that is common to the axes explains more than one of each axis.
         """
-        pick = (..., np.arange(3), self.best)
-        S, D = self.S[0][pick], self.D[0][pick]
-        return float(np.sum(D * D / np.maximum(S, 1e-300), axis=2, where=used).max())
+        pick = (np.arange(3), self.best, 0)
+        S, D = self.S[pick], self.D[pick]
+        evidence = np.where(used[0].T[:, None], D * D / np.maximum(S, 1e-300), 0.0)
+        return float(evidence.sum(axis=0).max())
 
     def restore_noise(self, slot: int) -> None:
         """Take the noise as it was before an onset: a loss has raised it since."""
@@ -216,7 +220,7 @@ class FilterBank:
 
     def compensate(self, slot: int, rotor: int, share: float, std: float) -> None:
         """Remove the effect of a loss of a rotor from the filters, and all hypotheses."""
-        xi = self.xi[0, slot, rotor]
+        xi = self.xi[..., 0, slot, rotor]
         self.x -= share * xi
         self.P += (std * xi)[..., :, None] * (std * xi)[..., None, :]
         self._forget_hypotheses()

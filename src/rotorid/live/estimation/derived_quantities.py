@@ -7,11 +7,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import casadi as ca
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from rotorid.codegen.casadi import to_casadi
 from rotorid.estimators.base import Estimate
 from rotorid.live.snapshot import Reading
 from rotorid.models.joint import Joint
@@ -21,33 +25,56 @@ class DerivedQuantities:
     """Derived quantities of one System. values: prior means of all its parameters."""
 
     def __init__(self, joint: Joint, values: Float[Array, " all"]) -> None:
-        system = joint.system
-        self._units = dict(system.derived_units)
+        self._joint, self._units = joint, dict(joint.system.derived_units)
+        count = len(joint.quantities)
+        shapes = (count,), (joint.system.states.size,), (count, count)
+        self._arguments = [np.zeros(shape) for shape in shapes]
+        self._values, self._result = np.array(values, float), np.zeros((len(self._units), 2))
+        self._function: tuple[ca.FunctionBuffer, Callable[[], None]] | None = (
+            None  # made for the first estimate
+        )
+
+    def readings(self, estimate: Estimate) -> dict[str, Reading]:
+        """Derived quantities of an estimate."""
+        if not self._units:
+            return {}
+        if self._function is None:
+            self._function = self._make()
+        for argument, number in zip(
+            self._arguments, (estimate.value, estimate.state, estimate.covariance), strict=True
+        ):
+            argument[...] = number
+        self._function[1]()
+        return {
+            name: Reading(value, std, unit)
+            for (name, unit), (value, std) in zip(self._units.items(), self._result.tolist(), strict=True)
+        }
+
+    def _make(self) -> tuple[ca.FunctionBuffer, Callable[[], None]]:
+        """The arrays of this object as a buffer, and the function on them."""
+        system = self._joint.system
 
         def derive(
-            value: Float[Array, " parameters"], state: Float[Array, " states"]
+            value: Float[Array, " parameters"], state: Float[Array, " states"], values: Float[Array, " all"]
         ) -> Float[Array, " derived"]:
-            derived = system.derive(system.states.unpack(state), joint.with_tracked(value, values))
+            derived = system.derive(system.states.unpack(state), self._joint.with_tracked(value, values))
             return jnp.stack([derived[name] for name in self._units])
 
         def with_std(
             value: Float[Array, " parameters"],
             state: Float[Array, " states"],
             covariance: Float[Array, "parameters parameters"],
+            values: Float[Array, " all"],
         ) -> Float[Array, "2 derived"]:
-            J = jax.jacfwd(derive)(value, state)
-            return jnp.stack([derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T))])
+            J = jax.jacfwd(derive)(value, state, values)
+            return jnp.stack([derive(value, state, values), jnp.sqrt(jnp.diag(J @ covariance @ J.T))])
 
-        self._with_std = jax.jit(with_std)
-
-    def readings(self, estimate: Estimate) -> dict[str, Reading]:
-        """Derived quantities of an estimate."""
-        if not self._units:
-            return {}
-        values, stds = np.asarray(
-            self._with_std(estimate.value, estimate.state, estimate.covariance)
-        ).tolist()
-        return {
-            name: Reading(value, std, unit)
-            for (name, unit), value, std in zip(self._units.items(), values, stds, strict=True)
-        }
+        arguments = (*self._arguments, self._values)
+        function = to_casadi(with_std, *arguments)
+        symbols = function.sx_in()
+        dense = ca.Function("derived", symbols, [ca.densify(function(*symbols))])
+        buffer, call = dense.buffer()
+        for k, argument in enumerate(arguments):
+            buffer.set_arg(k, memoryview(argument))  # pyright: ignore
+        buffer.set_res(0, memoryview(self._result))  # pyright: ignore
+        return buffer, call

@@ -33,20 +33,21 @@ class GustError:
         self._ratio = names.index("axial_drag_ratio") if "axial_drag_ratio" in names else None
         self._weight = weight
         self._rows = 0.0
-        self._mean, self._variance = np.zeros(2), 0.0
+        self._mean, self._variance = [0.0, 0.0], 0.0
 
     def update(
         self, dt: float, value: Float[np.ndarray, " quantities"], std: Float[np.ndarray, " quantities"]
     ) -> float:
         """The relative standard deviation after one more row. dt: s since the previous row."""
-        force, force_std = value[self._forces], std[self._forces]
-        if not self._forces or not np.isfinite(force).all():
+        force = [float(value[k]) for k in self._forces]
+        if not force or not all(map(math.isfinite, force)):
             return 0.0
-        kept = math.exp(-dt / _MEMORY)
-        self._rows = kept * self._rows + 1.0
-        departure = force - self._mean
-        self._mean = self._mean + departure / self._rows
-        excess = 0.5 * float(np.sum(departure * (force - self._mean) - force_std**2))
+        self._rows = math.exp(-dt / _MEMORY) * self._rows + 1.0
+        excess = 0.0
+        for k, f in enumerate(force):
+            departure = f - self._mean[k]
+            self._mean[k] += departure / self._rows
+            excess += 0.5 * (departure * (f - self._mean[k]) - float(std[self._forces[k]]) ** 2)
         self._variance += (excess - self._variance) / self._rows
         ratio = 1.0 if self._ratio is None else abs(float(value[self._ratio]))
         return _VERTICAL * ratio * math.sqrt(max(self._variance, 0.0)) / self._weight

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import jax
@@ -231,5 +231,6 @@ def _levels(system: System, noise: FlightNoise) -> Float[np.ndarray, " noises"]:
     return np.concatenate(levels)[default > 0.0]
 
 
-def _stacked(rows: Iterable[Samples]) -> Samples:
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+def _stacked(rows: Sequence[Samples]) -> Samples:
+    columns = zip(*(jax.tree.leaves(row) for row in rows), strict=True)
+    return jax.tree.unflatten(jax.tree.structure(rows[0]), [np.array(column) for column in columns])

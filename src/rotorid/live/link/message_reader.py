@@ -263,7 +263,8 @@ class MessageReader:
         return t
 
     def _is_usable(self, piece: Piece) -> bool:
-        if not len(piece.times) or not math.isfinite(piece.times[-1]) or not np.isfinite(piece.values).all():
+        numbers = (*piece.times[-1:].tolist(), *piece.values.ravel().tolist())
+        if not len(piece.times) or not all(map(math.isfinite, numbers)):
             return False
         count = piece.values.shape[1]
         if piece.signal != "rotor_command" or count == self._rotors:

@@ -6,9 +6,8 @@ the same numbers.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -25,8 +24,7 @@ _RPM: Final = 2.0 * np.pi / 60.0
 _BODY_FRAMES: Final = (8, 12)  # MAV_FRAME_BODY_NED, MAV_FRAME_BODY_FRD
 
 
-@dataclasses.dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Some samples of one signal.
 
     signal: a key of `KINDS`. message: the message that it was in. times: s since the vehicle's boot, as they came.
@@ -72,9 +70,10 @@ def convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehic
 
 
 def _convert(name: str, rows: np.ndarray, clock: Float64[np.ndarray, " n"], vehicle: Vehicle) -> list[Piece]:
-    pieces = []
-    for conversion in _CONVERSIONS.get(name, ()):
-        converted = conversion(rows, times(name, rows, clock, vehicle), vehicle)
+    conversions, pieces = _CONVERSIONS.get(name, ()), []
+    stamps_of_rows = times(name, rows, clock, vehicle) if conversions else clock
+    for conversion in conversions:
+        converted = conversion(rows, stamps_of_rows, vehicle)
         if converted is not None:
             signal, stamps, values, description = converted
             pieces.append(Piece(signal, name, stamps, values, f"{name}.{description}"))
@@ -123,6 +122,8 @@ def _world(*names: str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _body(*names: str, scale: float = 1.0) -> Callable[[np.ndarray], np.ndarray]:
+    if scale == 1.0:
+        return lambda rows: frd_to_flu(columns(rows, *names))
     return lambda rows: frd_to_flu(columns(rows, *names) * scale)
 
 
@@ -176,11 +177,12 @@ def _global_velocity(rows: np.ndarray) -> np.ndarray:
 
 def _highres(signal: str, bits: int, names: tuple[str, ...]) -> _Conversion:
     """Rows in which these fields are new, by the bits of `fields_updated`; a sender that never sets a bit is accepted."""
+    values, description = _body(*names), "/".join(names) + ", FRD to FLU"
 
     def found(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
         updated = rows["fields_updated"]
         is_new = (updated == 0) | ((updated & bits) == bits)
-        return signal, stamps, _where(is_new, _body(*names)(rows)), "/".join(names) + ", FRD to FLU"
+        return signal, stamps, _where(is_new, values(rows)), description
 
     return found
 
@@ -234,9 +236,9 @@ def _outputs(rows: np.ndarray, stamps: np.ndarray, vehicle: Vehicle) -> _Found:
     if "port" in (rows.dtype.names or ()):
         pwm = _where(rows["port"] == motors.port, pwm)
     motor_pwm = pwm[:, motors.columns]
-    command = np.clip((motor_pwm - motors.low) / (motors.high - motors.low), 0.0, 1.0)
+    command = np.minimum(np.maximum((motor_pwm - motors.low) / (motors.high - motors.low), 0.0), 1.0)
     no_pulse = (motor_pwm <= 0.0) | (motor_pwm > 2500.0)
-    command = np.where(no_pulse.any(axis=1, keepdims=True), np.nan, command)
+    command[no_pulse.any(axis=1)] = np.nan
     numbers = ", ".join(str(c + 1) for c in motors.columns.tolist())
     return "rotor_command", stamps, command, f"{field} {numbers}, PWM {motors.words}"
 
