@@ -214,10 +214,12 @@ class Collector:
         )
 
     def _whole_rows(self, name: str, times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if np.isfinite(times).all() and np.isfinite(values).all():
+            return times, values
         is_finite = np.isfinite(times) & np.isfinite(values).all(axis=1)
-        if len(is_finite) and not is_finite.any():
+        if not is_finite.any():
             self.note(f"{name}: not read, none of its {len(is_finite)} rows is valid")
-        elif not is_finite.all():
+        else:
             self.note(f"{name}: {_of(~is_finite)} rows without a valid value left out")
         return times[is_finite], values[is_finite]
 
@@ -238,7 +240,7 @@ class Collector:
     def _forward_in_time(
         self, name: str, times: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        if not len(times):
+        if not len(times) or ((np.diff(times) > 0.0).all() and times[-1] - times[0] < _DAY):
             return times, values
         is_plausible = np.abs(times - np.median(times)) < _DAY
         if not is_plausible.all():
@@ -273,13 +275,17 @@ class Collector:
             )
         q = np.where(deviation[:, None] > 1e-9, q / norm[:, None], q)
         flips = (q[1:] * q[:-1]).sum(axis=1) < 0
-        signs = np.concatenate([[1.0], np.cumprod(np.where(flips, -1.0, 1.0))]) if len(q) else np.empty(0)
+        if not flips.any():
+            return times, q
+        signs = np.concatenate([[1.0], np.cumprod(np.where(flips, -1.0, 1.0))])
         return times, q * signs[:, None]
 
     def _find_gaps(self, name: str, times: Float64[np.ndarray, " n"]) -> None:
         if name not in MOTION or len(times) < 3:
             return
         steps = np.diff(times)
+        if steps.max() <= 0.5:
+            return
         for gap in np.flatnonzero(steps > max(0.5, 10.0 * float(np.median(steps)))):
             gap_entry = round(float(times[gap]), 1), round(float(steps[gap]), 1)
             self.gaps.setdefault(gap_entry, []).append(name)

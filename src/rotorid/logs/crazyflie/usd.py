@@ -99,12 +99,15 @@ def _events(
 ) -> tuple[dict[int, list[int]], int]:
     """Offsets of the whole events of each type, and where the last of them ends."""
     rows: dict[int, list[int]] = {identity: [] for identity in sizes}
-    end = len(buffer) - 4 * is_intact
+    entries = {identity: (size, rows[identity].append) for identity, size in sizes.items()}
+    end, entry_of = len(buffer) - 4 * is_intact, entries.get
     while position + 2 <= end:
-        identity = buffer[position] | buffer[position + 1] << 8
-        size = sizes.get(identity)
-        if size is None or position + size > end:
+        entry = entry_of(buffer[position] | buffer[position + 1] << 8)
+        if entry is None:
             break
-        rows[identity].append(position)
+        size, append = entry
+        if position + size > end:
+            break
+        append(position)
         position += size
     return rows, position

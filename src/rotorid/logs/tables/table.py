@@ -96,14 +96,13 @@ def _flight(
             columns_present = ", ".join(places.values())
             collector.note(f"{name}: not read, of its {expected} columns only {columns_present} is there")
             continue
-        values = np.stack([columns[places[i]] for i in range(expected)], axis=1)
-        is_measured = ~np.isnan(values).all(axis=1)
-        collector.add(
-            name,
-            columns["t"][is_measured],
-            values[is_measured],
-            f"column {places[0]}" + " ..." * (expected > 1),
-        )
+        parts_of_rows = [columns["t"], *(columns[places[i]] for i in range(expected))]
+        is_measured = ~np.logical_and.reduce([np.isnan(part) for part in parts_of_rows[1:]])
+        if not is_measured.all():
+            parts_of_rows = [part[is_measured] for part in parts_of_rows]
+        times, *values = parts_of_rows
+        source = f"column {places[0]}" + " ..." * (expected > 1)
+        collector.add(name, times, np.stack(values, axis=1), source)
     return collector.flight(vehicle=metadata.get("vehicle", ""), shift=False)
 
 
