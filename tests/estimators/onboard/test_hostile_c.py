@@ -15,7 +15,7 @@ from rotorid.estimators.base import Health
 from rotorid.estimators.onboard.programs import check_program
 from rotorid.estimators.onboard.source import header_and_source
 from rotorid.estimators.onboard.trace import onboard
-from rotorid.estimators.registry import ALL_ESTIMATORS, ESTIMATORS
+from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS
 from rotorid.models.system import parameter_values
 from tests.estimators.wrench.test_wrench import HEXAROTOR
 from tests.systems import Pendulum
@@ -30,6 +30,8 @@ FLAGS = (
     "-fno-sanitize-recover=all",
 )
 NAMES = ["*/ #error x", "??/", "\\", "/*", "\n#error y", "*\\\n/ int x;"]
+CASES = [name for name, entry in ALL_ESTIMATORS.items() if not entry.needs_model]
+CASES += ["single precision"]
 SETTINGS = {"swls": {"window": 3}, "msckf": {}}
 
 MAIN = """
@@ -107,13 +109,17 @@ def sound_row(system) -> list[float]:
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
-@pytest.mark.parametrize("name", [n for n, entry in ALL_ESTIMATORS.items() if not entry.needs_model])
-def test_hostile_numbers_in_c(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_hostile_numbers_in_c(case: str, tmp_path: Path) -> None:
+    name, real = (
+        case if case in ALL_ESTIMATORS else "ekf",
+        "float" if case == "single precision" else "double",
+    )
     with jax.enable_x64(True):
-        system = Pendulum() if name in ESTIMATORS else HEXAROTOR
+        system = HEXAROTOR if case in WRENCH_OBSERVERS else Pendulum()
         traced = onboard(ALL_ESTIMATORS[name].build(system, **SETTINGS.get(name, {})))
         row = sound_row(system)
-    header, source = header_and_source(traced, "hostile", "double", NAMES)
+    header, source = header_and_source(traced, "hostile", real, NAMES)
     tables = check_program(traced, "hostile", 0.0, 0.0).removesuffix(
         (FOLDER / "check.c").read_text().split("*/\n", 1)[1]
     )
