@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from rotorid.cli import COMMANDS, command_of
-from rotorid.estimators.registry import ESTIMATORS
+from rotorid.estimators.registry import ESTIMATORS, TRACK_ESTIMATORS
 from rotorid.models.airframe.airframe import shipped_airframes
 from rotorid.terminal.completion import airframe, list_of, one_of
 from tests.running import here, process
@@ -71,7 +71,7 @@ def test_every_option_is_offered(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     ("words", "offered"),
     [
         (["track", "--airframe", "cra"], [n for n in shipped_airframes() if n.startswith("cra")]),
-        (["track", "--estimators", "ekf,"], [f"ekf,{n}" for n in ESTIMATORS if n != "ekf"]),
+        (["track", "--estimators", "ekf,"], [f"ekf,{n}" for n in TRACK_ESTIMATORS if n != "ekf"]),
         (["track", "--system", "multirotor-"], ["multirotor-bare"]),
         (["identify", "--free", "mass,in"], ["mass,inertia"]),
         (["identify", "--known", "t"], ["thrust"]),
@@ -83,7 +83,9 @@ def test_every_option_is_offered(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         (["simulate", "--sensors", "r"], ["rough"]),
         (["simulate", "--trajectory", "lo"], ["loop"]),
         (["simulate", "--mass-profile", "step"], ["step", "steps"]),
+        (["compare", "--estimators", "ekf,"], [f"ekf,{n}" for n in ESTIMATORS if n != "ekf"]),
         (["lpv", "--subsystem", "f"], ["full"]),
+        (["lpv", "--estimator", "l"], ["liu-west"]),
         (["plan", "--autopilot", "p"], ["px4"]),
         (["fly-back", "--against", "px4-s"], ["px4-sih-quad"]),
         (["airframes", "x8"], ["x8-coaxial"]),

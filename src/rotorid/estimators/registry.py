@@ -13,6 +13,7 @@ Builders are imported when they are called, so that `rotorid --help` imports no 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import import_module
@@ -31,7 +32,8 @@ class EstimatorEntry:
 
     name: on the command line, in JSON and in the column `estimator`. label: in text. builder: "module:function".
     description: in help texts, a phrase. colours: of its lines in charts, on a light and on a dark page, as "#rrggbb".
-    needs_model: whether it runs over a learned model only (`rotorid learn`).
+    needs_model: whether it runs over a learned model only (`rotorid learn`). most_rate: of the rows of a flight, Hz; a flight
+    with more is thinned. identifies: how many of the tracked parameters it identifies, None for all; the others are uninformed.
     """
 
     name: str
@@ -40,6 +42,8 @@ class EstimatorEntry:
     description: str
     colours: tuple[str, str]
     needs_model: bool = False
+    most_rate: float = math.inf
+    identifies: int | None = None
 
     def build(self, system: object, **settings: Any) -> Any:
         """The estimator over a System.
@@ -99,6 +103,21 @@ ESTIMATORS: Final = _table(
 )
 """Estimators of states and parameters over any System."""
 
+_LOG_ESTIMATORS = _table(
+    EstimatorEntry(
+        name="liu-west",
+        label="Liu-West",
+        builder="rotorid.estimators.particle.liu_west:flight_filter",
+        description="particle filter of Liu and West with changepoints; slow",
+        colours=("#5b4bb7", "#a99cf5"),
+        most_rate=50.0,
+        identifies=1,
+    ),
+)
+
+TRACK_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **_LOG_ESTIMATORS})
+"""Those that track a log: also what is too slow for a live stream and has no C form."""
+
 WRENCH_OBSERVERS: Final = _table(
     EstimatorEntry(
         name="mo",
@@ -132,7 +151,10 @@ FLIGHT_OBSERVERS: Final = MappingProxyType(
 """Estimators of the wrench that `rotorid wrench` offers; a learned model is an option of each."""
 
 ALL_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **WRENCH_OBSERVERS})
-"""Both tables; the colours and labels of everything that a page may show."""
+"""Both tables: what has a C form."""
+
+SHOWN_ESTIMATORS: Final = MappingProxyType({**TRACK_ESTIMATORS, **WRENCH_OBSERVERS})
+"""The colours and labels of everything that a page may show."""
 
 
 def check_estimator(name: str, table: Collection[str] = ESTIMATORS) -> None:
@@ -155,7 +177,7 @@ def observer_builder(name: str, gain: float) -> Callable[..., Any]:
 
 def estimator_label(name: str) -> str:
     """An estimator's name in text: "EKF" of "ekf"; a name that is not in the registry stays as it is."""
-    entry = ALL_ESTIMATORS.get(name)
+    entry = SHOWN_ESTIMATORS.get(name)
     return name if entry is None else entry.label
 
 

@@ -34,6 +34,12 @@ class Thresholds(eqx.Module):
     max_gap: Float[Array, ""]
 
 
+GATE = 5.0
+"""Gate of a filter, standard deviations."""
+
+MAX_GAP = 0.5
+"""Longest gap that a filter bridges, s."""
+
 ONSET_DRIFT = 0.1
 """Share of its drift that a parameter has during its onset."""
 
@@ -82,11 +88,11 @@ class Tuning(eqx.Module):
         measurement_noise: dict[str, float | tuple[float, ...]] | None = None,
         process_noise: dict[str, float | tuple[float, ...]] | None = None,
         priors: dict[str, Parameter] | None = None,
-        gate: float = 5.0,
+        gate: float = GATE,
         patience: float = 0.1,
         bias_gate: float = 4.0,
         bias_memory: float = 0.06,
-        max_gap: float = 0.5,
+        max_gap: float = MAX_GAP,
     ) -> Tuning:
         """The default tuning of a System, with replacements.
 

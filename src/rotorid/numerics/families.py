@@ -28,6 +28,9 @@ Family = Literal["normal", "log-normal", "gamma", "beta", "uniform"]
 MOST_OF_BETA = 0.95
 """Share of the largest variance that a beta distribution of a given mean can have, up to which its variance is matched."""
 
+MOST_OF_LOG_NORMAL = 10.0
+"""Largest ratio of standard deviation and mean of a log-normal distribution, up to which its variance is matched."""
+
 
 def family_for(bounds: tuple[float, float]) -> Family:
     """The family that fits bounds: normal, log-normal or beta."""
@@ -80,8 +83,9 @@ def draw(
     """One number of each mean and standard deviation. e: standard normal numbers, not used by gamma and beta, which draw
     from the source.
 
-    A beta distribution gets at most `MOST_OF_BETA` of the variance of its two-point limit, and a uniform distribution is
-    narrowed to the bounds: the variance is then smaller than requested, the mean is unchanged.
+    A beta distribution gets at most `MOST_OF_BETA` of the variance of its two-point limit, a log-normal one at most
+    `MOST_OF_LOG_NORMAL`, and a uniform distribution is narrowed to the bounds: the variance is then smaller than requested, the
+    mean is unchanged.
     """
     lower, upper = bounds
     tiny = jnp.finfo(mean.dtype).tiny
@@ -94,7 +98,7 @@ def draw(
     edge = upper if math.isinf(lower) else lower
     distance = jnp.maximum(sign * (mean - edge), tiny)
     if family == "log-normal":
-        s2 = jnp.log1p((std / distance) ** 2)
+        s2 = jnp.log1p(jnp.minimum(std / distance, MOST_OF_LOG_NORMAL) ** 2)
         return edge + sign * distance * jnp.exp(jnp.sqrt(s2) * e - 0.5 * s2)
     if family == "gamma":
         spread = jnp.where(std > 0, std, 1.0)

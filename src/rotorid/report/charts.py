@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.estimators.registry import ALL_ESTIMATORS
+from rotorid.estimators.registry import SHOWN_ESTIMATORS
 from rotorid.numerics.decimation import decimate_band, decimate_line
 
 Trace = dict[str, Any]
@@ -41,7 +41,7 @@ class Figure:
 
 def estimator_colour(estimator: str, index: int = 0) -> str:
     """The token of an estimator's colour. index: its place in the list, for an estimator that has no colour of its own."""
-    return f"@{estimator}" if estimator in ALL_ESTIMATORS else f"@other{index % 2}"
+    return f"@{estimator}" if estimator in SHOWN_ESTIMATORS else f"@other{index % 2}"
 
 
 def line_style(index: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from importlib import resources
 from string import Template
 from typing import Final
 
-from rotorid.estimators.registry import ALL_ESTIMATORS
+from rotorid.estimators.registry import SHOWN_ESTIMATORS
 from rotorid.logs.flight import Flight
 from rotorid.report.charts import Figure
 from rotorid.report.plotly_js import plotly_js
@@ -36,7 +36,7 @@ def style_sheet() -> str:
     """The CSS of all pages: page.css with the colours of the registered estimators."""
     text = (resources.files("rotorid.report") / "page.css").read_text("utf-8")
     for k, dress in enumerate(("light", "dark")):
-        colours = (f"--{name}: {entry.colours[k]};" for name, entry in ALL_ESTIMATORS.items())
+        colours = (f"--{name}: {entry.colours[k]};" for name, entry in SHOWN_ESTIMATORS.items())
         text = text.replace(f"/* {dress} colours of estimators */", " ".join(colours))
     return text
 

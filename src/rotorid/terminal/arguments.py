@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -11,7 +12,7 @@ import typer
 
 from rotorid.errors import SettingError
 from rotorid.estimators import registry as estimators
-from rotorid.estimators.registry import ESTIMATORS, EstimatorName
+from rotorid.estimators.registry import ESTIMATORS, TRACK_ESTIMATORS, EstimatorName
 from rotorid.models import registry as systems
 from rotorid.models.airframe.measured import WEIGHED, check_span
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
@@ -100,17 +101,21 @@ OptionalAirframe = Annotated[
     ),
 ]
 
-Estimators = Annotated[
-    str,
-    typer.Option(
+
+def _estimators_option(names: Collection[str]) -> Any:
+    return typer.Option(
         "--estimators",
         "--estimator",
         "-e",
         metavar="NAMES",
-        autocompletion=completion.list_of(ESTIMATORS),
-        help=f"One or more of {', '.join(ESTIMATORS)}, separated by commas.",
-    ),
-]
+        autocompletion=completion.list_of(names),
+        help=f"One or more of {', '.join(names)}, separated by commas.",
+    )
+
+
+Estimators = Annotated[str, _estimators_option(ESTIMATORS)]
+
+TrackEstimators = Annotated[str, _estimators_option(TRACK_ESTIMATORS)]
 
 System = Annotated[
     str,
@@ -274,11 +279,11 @@ def parameter_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def estimator_names(text: str) -> tuple[EstimatorName, ...]:
-    """Parse a comma-separated list of estimators. Raises SettingError for an unknown name."""
+def estimator_names(text: str, table: Collection[str] = ESTIMATORS) -> tuple[EstimatorName, ...]:
+    """Parse a comma-separated list of estimators. Raises SettingError for a name that is not in the table."""
     names = tuple(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
     for name in names or (text,):
-        estimators.check_estimator(name)
+        estimators.check_estimator(name, table)
     return names
 
 

@@ -16,11 +16,13 @@ from rotorid.estimators.ekf import ekf
 from rotorid.estimators.particle.auxiliary import auxiliary_filter
 from rotorid.estimators.particle.base import final_state, particle_log_likelihood
 from rotorid.estimators.particle.bootstrap import bootstrap_filter
-from rotorid.estimators.particle.changepoints import changes, hazard_of
-from rotorid.estimators.particle.liu_west import liu_west
+from rotorid.estimators.particle.changepoints import change_peaks, changes, hazard_of
+from rotorid.estimators.particle.liu_west import LEAST_DRIFT, flight_filter, liu_west
 from rotorid.estimators.run import Stream, run, run_many, stack
 from rotorid.estimators.ukf import ukf
 from rotorid.geometry.spaces import Scalar, Space
+from rotorid.models.airframe.airframe import load_airframe
+from rotorid.models.multirotor.with_drag import Multirotor, multirotor
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
 from rotorid.studies.lpv.particles import simulate
@@ -333,3 +335,53 @@ class _Broad(Autoregression):
 class _Still(Autoregression):
     def measurement_noise(self, x, u, p):
         return {}
+
+
+def jump(seconds: float = 4.0) -> tuple[Multirotor, Samples, np.ndarray]:
+    """A multirotor in hover whose mass jumps from 1.0 kg to 1.25 kg half-way, as its accelerometer shows at once."""
+    system = multirotor(load_airframe("simulated-quad"), "thrust")
+    n = round(50 * seconds)
+    mass = np.where(np.arange(n) < n // 2, 1.0, 1.25)
+    rng = np.random.default_rng(0)
+    y = np.zeros((n, system.outputs.size))
+    y[:, system.outputs.stored["attitude"]] = [1.0, 0.0, 0.0, 0.0]
+    thrust = 9.80665 * mass
+    thrust[n // 2 : n // 2 + 3] = 9.80665  # the controller needs three rows
+    acceleration = thrust / mass - 9.80665
+    y[:, system.outputs.stored["velocity"]] = 0.05 * rng.normal(size=(n, 3))
+    y[:, system.outputs.stored["velocity"].stop - 1] += np.cumsum(0.02 * acceleration)
+    y[:, system.outputs.stored["specific_force"]] = 0.2 * rng.normal(size=(n, 3))
+    y[:, system.outputs.stored["specific_force"].stop - 1] += thrust / mass
+    u = np.zeros((n, system.inputs.size))
+    u[:, 0] = thrust
+    numbers = (0.02 * np.arange(n), np.full(n, 0.02), u, y, np.ones((n, system.outputs.dim), bool))
+    return system, Samples(*map(jnp.asarray, numbers)), mass
+
+
+def test_a_filter_of_a_flight_follows_a_jump_that_its_gate_would_reject() -> None:
+    with jax.enable_x64(True):
+        check_a_jump()
+
+
+def check_a_jump() -> None:
+    system, samples, mass = jump()
+    filter_ = flight_filter(system, 300)
+    lag = next(p for p in system.parameters if p.name == "accelerometer_bias")
+    k = [p.name for p in filter_.joint.tracked].index("mass")
+    assert k == 0
+    assert float(filter_.tuning.drift[-1]) >= LEAST_DRIFT * lag.std * 0.99
+    estimates = jax.tree.map(np.asarray, run(filter_, samples))
+    n = len(mass)
+    assert np.isfinite(estimates.value).all()
+    assert abs(estimates.value[n // 2 - 1, 0] - 1.0) < 0.04
+    np.testing.assert_allclose(estimates.value[n // 2 + 5 :, 0], 1.25, atol=0.06)
+    (time,) = change_peaks(np.asarray(samples.t), estimates.change_probability)
+    assert time == pytest.approx(2.0, abs=0.05)
+
+
+def test_peaks_of_the_probability_of_a_change() -> None:
+    t = 0.02 * np.arange(500)
+    probability = np.full(500, 0.001)
+    probability[[100, 101, 300]] = 0.1, 0.3, 0.05
+    assert change_peaks(t, probability) == pytest.approx((2.02, 6.0))
+    assert change_peaks(t, np.full(500, 0.01)) == ()

@@ -1,6 +1,5 @@
 """The gain schedule has smaller errors with the nonlinear quadrotor than the LQR."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from rotorid.studies.lpv.control import (
     setpoint_at,
     tracked_mass,
 )
-from rotorid.studies.lpv.tracking import design_from_track
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +80,6 @@ def test_commands_of_one_vehicle_are_those_of_several():
         alone, later = controller.command(x[k], one, state, STEP, float(mass[k]))
         np.testing.assert_allclose(alone, speeds[k], rtol=1e-12)
         np.testing.assert_allclose(later.position, after.position[k])
-
-
-def test_a_controller_from_a_tracked_mass():
-    with jax.enable_x64(True):
-        found = design_from_track(duration=5.5)
-    assert found.error < 0.03
-    assert 1.1 < found.masses[0] < 1.275  # the true mass goes down to 1.275
-    assert 1.45 < found.masses[1] < 1.7
-    assert found.decay > 0.1
-    assert not found.lpv.is_crashed
-    assert found.lpv.rms < 0.6 * found.lqr.rms
 
 
 def test_a_crash_is_reported():

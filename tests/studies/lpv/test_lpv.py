@@ -11,10 +11,12 @@ from rotorid.report.page import escape
 from rotorid.studies.lpv import control as lpv_control
 from rotorid.studies.lpv import likelihood as lpv_likelihood
 from rotorid.studies.lpv import particles as lpv_particles
+from rotorid.studies.lpv import pilots as lpv_pilots
 from rotorid.studies.lpv import standard as lpv_standard
 from rotorid.studies.lpv import stationary as lpv_stationary
 from rotorid.studies.lpv import study as lpv
 from rotorid.studies.lpv.control import Row as Flown
+from rotorid.studies.lpv.in_flight import FaultyFlight
 from rotorid.studies.lpv.likelihood import MaximumLikelihoodFit, QuadrotorFits, VaryingFits
 from rotorid.studies.lpv.page import best_published_setting, headline, lpv_study_page
 from rotorid.studies.lpv.particles import (
@@ -27,6 +29,7 @@ from rotorid.studies.lpv.particles import (
     exact_posterior,
     simulate,
 )
+from rotorid.studies.lpv.pilots import _row as pilots_row
 from rotorid.studies.lpv.slow_changes import collapse_row
 from rotorid.studies.page_parts import Numbers
 from rotorid.studies.study_files import Curve, Part, Row
@@ -39,6 +42,24 @@ def estimated(seed: int, names: dict[str, float]) -> MaximumLikelihoodFit:
     return MaximumLikelihoodFit(
         seed, values, dict.fromkeys(names, 0.05), dict.fromkeys(names, 0.1 * seed), -1.0, 1, True
     )
+
+
+def in_flight() -> Part:
+    """The part of the flights with faults, of made-up flights."""
+    t = np.arange(0.0, 12.0, 0.1)
+    ones, shares = np.ones(len(t)), np.where(t[:, None] > 9.0, [0.7, 1.0, 1.0, 1.0], 1.0)
+    rows = [
+        pilots_row("first flight", name, [m], "kg", "helix")
+        for name, m in (("least mass", 0.9), ("largest mass", 1.6))
+    ]
+    curves: list[Curve] = []
+    for k, pilot in enumerate(lpv_pilots.PILOTS):
+        flight = FaultyFlight(
+            t, 0.1 * (k + 1) * ones, ones, shares, 1.01 * ones, 0.01 * ones, shares, 0.01 + 0.0 * shares
+        )
+        rows += lpv_pilots._flight_rows(pilot, "helix", [flight])
+        curves += lpv_pilots._curves(pilot, "helix", flight)
+    return Part(tuple(rows), tuple(curves))
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +100,7 @@ def study(tmp_path_factory: pytest.TempPathFactory):
             )
         ]  # fmt: skip
         patch.setattr(lpv_control, "compare", lambda *a, **k: flown)
+        patch.setattr(lpv_pilots, "in_flight_part", lambda *a: in_flight())
         some = {name: SETTINGS[name] for name in ("no changes", "uniform, 10 %", "ours")}
         patch.setattr(lpv_particles, "SETTINGS", some)
         patch.setattr(lpv_particles, "SPREADS", {"uniform": (0.4,)})
@@ -174,6 +196,8 @@ def test_page(study) -> None:
         "Figure 4.6: alpha, second half",
         "Figure 4.12",
         "Figure 4.7",
+        "Identified in flight: a payload",
+        "identified NMPC",
         "Priors of a changed parameter",
         "crashed",
         "0.269",

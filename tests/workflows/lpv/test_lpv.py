@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from rotorid.errors import SettingError
+from rotorid.estimators.base import Health
 from rotorid.models.airframe.airframe import Quantity, load_airframe
 from rotorid.models.quadrotor.quadrotor import quadrotor
-from rotorid.workflows.lpv.lpv import LpvSettings, build_lpv, schedule_for_track
+from rotorid.workflows.lpv.lpv import LpvSettings, build_lpv, schedule_for_track, with_tracked_mass
+from rotorid.workflows.lpv.parameter_ranges import FlightVariables
 from tests.workflows.tracks_for_tests import T, made_track, quantity
 
 RANGES = {
@@ -47,6 +49,29 @@ def test_a_track_without_a_mass_is_rejected(track, message):
         message = "has no mass"
     with pytest.raises(SettingError, match=message):
         schedule_for_track(track, quadrotor(), RANGES, THRUST)
+
+
+def test_a_track_that_is_nowhere_good_is_rejected():
+    with pytest.raises(SettingError, match="was not identified"):
+        schedule_for_track(made_track(1.0, health=Health.INCONSISTENT), quadrotor(), RANGES, THRUST)
+
+
+def test_a_tracked_mass_widens_the_bounds_of_a_flight():
+    t = np.linspace(0.0, 60.0, 50)
+    vehicle = quadrotor()
+    rest = dict.fromkeys((*vehicle.states, *(f"rotor_speed_{j}" for j in range(4))), np.zeros(len(t)))
+    flight = FlightVariables("flight", t, rest)
+    tracked = with_tracked_mass(flight, made_track(quantity(1.2, std=0.03)))
+    assert flight.at_mass_limits() == ()
+    np.testing.assert_allclose(tracked.values["mass"], 1.2)
+    assert tracked.mass_range == pytest.approx((1.11, 1.29))
+    low, high = tracked.at_mass_limits()
+    assert (low.values["mass"][0], high.values["mass"][-1]) == pytest.approx((1.11, 1.29))
+
+
+def test_an_unknown_estimator_is_rejected():
+    with pytest.raises(SettingError, match="no estimator 'kalman'"):
+        LpvSettings(estimator="kalman")
 
 
 def test_neither_ranges_nor_flights_is_an_error():

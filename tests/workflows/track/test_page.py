@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rotorid.estimators.base import Health
-from rotorid.estimators.registry import ESTIMATORS
+from rotorid.estimators.registry import TRACK_ESTIMATORS
 from rotorid.report.charts import estimator_colour
 from rotorid.workflows.track.changes import find_jumps
 from rotorid.workflows.track.figures import main_figure, path_figure
@@ -211,9 +211,9 @@ def test_every_estimator_has_its_own_colour_in_both_dresses(made: str) -> None:
     light, dark = made.split("prefers-color-scheme: dark)")[:2]
     for dress in (light, dark):
         colours = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", dress))
-        own = [colours[estimator_colour(name).removeprefix("@")] for name in ESTIMATORS]
-        assert len(set(own)) == len(ESTIMATORS)
-    assert {estimator_colour(name) for name in ESTIMATORS} == {f"@{name}" for name in ESTIMATORS}
+        own = [colours[estimator_colour(name).removeprefix("@")] for name in TRACK_ESTIMATORS]
+        assert len(set(own)) == len(TRACK_ESTIMATORS)
+    assert {estimator_colour(name) for name in TRACK_ESTIMATORS} == {f"@{name}" for name in TRACK_ESTIMATORS}
 
 
 def test_every_colour_of_a_figure_is_one_of_the_page(made: str) -> None:

@@ -28,6 +28,7 @@ from typing import Literal
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.errors import SettingError
@@ -37,14 +38,18 @@ ChangeDistribution = Literal["normal", "posterior", "uniform", "prior"]
 
 
 class Changes(eqx.Module):
-    """How parameters change. names: of those that change. distribution: of a changed parameter. is_hazard_learned: whether the
-    hazard is estimated. hazard: changes per second, or its prior mean. spread: of the distribution. certainty: number of
-    changes that the prior mean counts for. memory: time constant in s with which counts are forgotten.
+    """How parameters change.
+
+    names: of those that change. distribution: of a changed parameter. is_hazard_learned: whether the hazard is estimated.
+    is_single: whether one number changes at a time, else all. hazard: changes per second, or its prior mean. spread: of the
+    distribution. certainty: number of changes that the prior mean counts for. memory: time constant in s with which counts are
+    forgotten.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
     distribution: ChangeDistribution = eqx.field(static=True)
     is_hazard_learned: bool = eqx.field(static=True)
+    is_single: bool = eqx.field(static=True)
     hazard: Float[Array, ""]
     spread: Float[Array, ""]
     certainty: Float[Array, ""]
@@ -74,6 +79,7 @@ def changes(
     learn_hazard: bool = False,
     certainty: float = 1.0,
     memory: float = math.inf,
+    single: bool = False,
 ) -> Changes:
     """Describe abrupt changes of parameters, for `liu_west(system, changes=...)`.
 
@@ -88,6 +94,7 @@ def changes(
         learn_hazard: whether each particle learns the hazard from its own changes.
         certainty: number of changes that the prior mean of a learned hazard counts for.
         memory: s after which a particle's changes are forgotten.
+        single: whether one number changes at a time, each as probable as the others; else all change together.
     Returns:
         The description.
     Raises:
@@ -105,7 +112,7 @@ def changes(
         raise SettingError(f"a hazard of {hazard} changes per s cannot be; give a finite number above 0")
     default_spread = {"posterior": math.sqrt(3.0), "uniform": 0.2}.get(distribution, 0.0)
     numbers = (hazard, default_spread if spread is None else spread, certainty, memory)
-    return Changes(names, distribution, learn_hazard, *(jnp.asarray(float(v)) for v in numbers))
+    return Changes(names, distribution, learn_hazard, single, *(jnp.asarray(float(v)) for v in numbers))
 
 
 def hazard_of(beta: float, dt: float) -> float:
@@ -123,6 +130,28 @@ def hazard_of(beta: float, dt: float) -> float:
     if not 0 < beta < 1:
         raise SettingError(f"a probability of {beta} for a change cannot be; give one between 0 and 1")
     return -math.log1p(-beta) / dt
+
+
+def change_peaks(
+    t: Float[np.ndarray, " n"], probability: Float[np.ndarray, " n"], least: float = 0.02, apart: float = 0.5
+) -> tuple[float, ...]:
+    """Find the times at which parameters may have changed: peaks of the probability of a change.
+
+    Args:
+        t: of the n estimates, s.
+        probability: of a change at each of them (`change_probability` of the estimates).
+        least: probability of a peak.
+        apart: s between two peaks.
+    Returns:
+        Times in s, ascending.
+    """
+    times: list[float] = []
+    for k in np.argsort(-probability, kind="stable"):
+        if probability[k] < least:
+            break
+        if all(abs(t[k] - time) > apart for time in times):
+            times.append(float(t[k]))
+    return tuple(sorted(times))
 
 
 def check_names(joint: Joint, names: tuple[str, ...]) -> None:

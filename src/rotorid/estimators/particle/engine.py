@@ -25,7 +25,7 @@ Place = Literal["jax", "c"]
 """Engine of the operations on particles."""
 
 MIN_PARTICLES_FOR_C = 2000
-"""Least number of particles for which C is worth its compilation."""
+"""Least number of particles for which C is worth its compilation, where a particle is a point (see `work`)."""
 
 PLACES: dict[Place, AbstractCloud] = {"jax": JAX, "c": CompiledCloud()}
 
@@ -37,6 +37,11 @@ class AbstractParticleFilter(AbstractEstimator):
 
     count: eqx.AbstractVar[int]
     place: eqx.AbstractVar[Place]
+
+    @property
+    def work(self) -> int:
+        """Work of a step, in particles that are points."""
+        return self.count
 
     @property
     def cloud(self) -> AbstractCloud:
@@ -100,6 +105,6 @@ def _jax_reason(filter_: AbstractParticleFilter, data: Any, is_requested: bool) 
         return None
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return "JAX is tracing it"
-    if filter_.count < MIN_PARTICLES_FOR_C:
+    if filter_.work < MIN_PARTICLES_FOR_C:
         return f"it has fewer than {MIN_PARTICLES_FOR_C} particles"
     return _jax_only.get(jax.tree.structure(filter_))

@@ -21,6 +21,7 @@ Carlo methods in practice, 2001, ch. 10; Nemeth and others, see `rotorid.estimat
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -136,8 +137,9 @@ class AbstractGuidedFilter(AbstractParticleFilter):
     def update(self, state: GuidedState, sample: Samples) -> GuidedState:
         n, particles = self.count, self._state_representation
         sample = plausible_sample(self.joint.system.outputs, sample)
-        source, ancestor_stream, kernel_stream, noise_stream, redraw_stream, start_stream = fork(
-            state.source, 5
+        is_single = self._changes is not None and self._changes.is_single
+        source, ancestor_stream, kernel_stream, noise_stream, redraw_stream, start_stream, *more = fork(
+            state.source, 6 if is_single else 5
         )
         max_gap = self.tuning.thresholds.max_gap
         is_damaged = jnp.isinf(state.dt)
@@ -147,7 +149,9 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         states, psi = self._after_reset(start_stream, state, gap)
         monitor, is_initialised = self._initialised_blocks(state.monitor, sample, gap)
         kernel = self._kernel(psi, state.weights, is_measured, dt)
-        first = self._first_stage(redraw_stream, state, states, kernel, sample, is_initialised, dt)
+        first = self._first_stage(
+            redraw_stream, (*more, redraw_stream)[0], state, states, kernel, sample, is_initialised, dt
+        )
 
         weights, log_sum, has_weight = normalise(first.log_weights)
         ancestors = self.cloud.resample(
@@ -230,6 +234,7 @@ class AbstractGuidedFilter(AbstractParticleFilter):
     def _first_stage(
         self,
         source: Stream,
+        choice_source: Stream,
         state: GuidedState,
         states: Any,
         kernel: Kernel,
@@ -240,20 +245,25 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         """Weights by the likelihoods of predictions without process noise, with and without a change."""
         outputs, particles = self.joint.system.outputs, self._state_representation
         prediction = particles.predict(states, kernel.m, state.u, dt, sample, None)
+        predictions, redrawn = [prediction], kernel.m
+        if self._changes is not None:
+            redrawn = self._redraw(source, choice_source, kernel)
+            predictions.append(particles.predict(states, redrawn, state.u, dt, sample, None))
         accepted = jnp.ones(len(outputs), bool)
         if self.is_gated:
-            r, std = prediction.r, prediction.std
-            accepted = accepted_blocks(self.joint, self.tuning, r, std, sample.mask) | is_initialised
+            # a change that explains a block accepts it
+            near = [accepted_blocks(self.joint, self.tuning, p.r, p.std, sample.mask) for p in predictions]
+            accepted = functools.reduce(jnp.logical_or, near) | is_initialised
         used = sample.mask & per_dimension(outputs, accepted & ~is_initialised)
-        likelihood = _finite_or_zero_density(particles.log_likelihood(prediction, used))
+        likelihood, *changed_likelihoods = (
+            _finite_or_zero_density(particles.log_likelihood(p, used)) for p in predictions
+        )
         weights = state.log_weights + likelihood
         if self._changes is None:
-            return FirstStage(prediction, accepted, used, likelihood, weights, kernel.m, likelihood, None)
-        redrawn = self._redraw(source, kernel)
+            return FirstStage(prediction, accepted, used, likelihood, weights, redrawn, likelihood, None)
+        (changed_likelihood,) = changed_likelihoods
         counts = state.counts if self._is_hazard_learned else jnp.zeros(self.count, kernel.m.dtype)
         p = self._changes.probability(counts, state.exposure, dt)
-        changed = particles.predict(states, redrawn, state.u, dt, sample, None)
-        changed_likelihood = _finite_or_zero_density(particles.log_likelihood(changed, used))
         log_no_change = jnp.log1p(-p) + weights
         weights = jnp.logaddexp(log_no_change, jnp.log(p) + state.log_weights + changed_likelihood)
         no_change_probability = jnp.exp(log_no_change - jnp.where(jnp.isfinite(weights), weights, 0.0))
@@ -285,8 +295,9 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         change_stream, normal_stream, family_stream = fork(source, 2)
         if self._changes is not None and first.no_change_probability is not None:
             is_changed = uniforms(change_stream, (n,)) > first.no_change_probability[ancestors]
-            is_jump = is_changed & self._changing_mask[:, None]
-            m, s = jnp.where(is_jump, first.redrawn[:, ancestors], m), jnp.where(is_jump, 0.0, s)
+            redrawn = first.redrawn[:, ancestors]
+            is_jump = is_changed & (redrawn != m)
+            m, s = jnp.where(is_jump, redrawn, m), jnp.where(is_jump, 0.0, s)
             likelihood = jnp.where(is_changed, first.redrawn_likelihood[ancestors], likelihood)
             if self._is_hazard_learned:
                 memory_factor = jnp.exp(-dt / self._changes.memory)
@@ -360,8 +371,9 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         ]
         return jnp.stack(rows)
 
-    def _redraw(self, source: Stream, kernel: Kernel) -> Float[Array, "parameters n"]:
-        """Parameters after a change; those that do not change are the kernel means."""
+    def _redraw(self, source: Stream, choice_source: Stream, kernel: Kernel) -> Float[Array, "parameters n"]:
+        """Parameters after a change; those that do not change are the kernel means. choice_source: of the choice of the number
+        that changes."""
         changes, m, mean, sd = self._changes, kernel.m, kernel.mean, kernel.std
         assert changes is not None
         n, normal_stream, family_stream = m.shape[1], *fork(source, 1)
@@ -379,7 +391,14 @@ class AbstractGuidedFilter(AbstractParticleFilter):
             redrawn = self._draw(
                 self.kernels, family_stream, e, centre, jnp.broadcast_to(std[:, None], (len(mean), n))
             )
-        return jnp.where(self._changing_mask[:, None], redrawn, m)
+        is_redrawn = jnp.broadcast_to(self._changing_mask[:, None], m.shape)
+        if changes.is_single:
+            changing = np.flatnonzero(self._changing_mask)
+            choice = jnp.minimum(
+                (uniforms(choice_source, (n,)) * len(changing)).astype(int), len(changing) - 1
+            )
+            is_redrawn = jnp.asarray(changing)[choice] == jnp.arange(m.shape[0])[:, None]
+        return jnp.where(is_redrawn, redrawn, m)
 
     def _reset(self, source: Stream, states, psi, is_due):
         """Every other particle from the prior, the others inflated; their parameters only where a reset is due."""

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from rotorid.errors import SettingError
 from rotorid.estimators.particle.base import Start, particle_tuning
 from rotorid.estimators.particle.changepoints import Changes, check_names
+from rotorid.estimators.particle.changepoints import changes as make_changes
 from rotorid.estimators.particle.engine import Place
 from rotorid.estimators.particle.guided import AbstractGuidedFilter
 from rotorid.estimators.particle.parameter_kernels import parameter_families
@@ -26,12 +27,24 @@ from rotorid.estimators.particle.state_kernels import (
     SampledStates,
     StateRepresentation,
 )
-from rotorid.estimators.tuning import Tuning
+from rotorid.estimators.tuning import GATE, MAX_GAP, Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.families import Family
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.resampling import Scheme
+
+HAZARD = 0.05
+"""Changes per s over a flight."""
+
+LEAST_DRIFT = 0.05
+"""Of a parameter's prior standard deviation, per square root of s."""
+
+COUNT = 1000
+"""Particles over a flight."""
+
+SPREAD = 0.3
+"""Half-width of the distribution of a changed parameter, relative to its mean."""
 
 
 class LiuWest(AbstractGuidedFilter):
@@ -50,6 +63,10 @@ class LiuWest(AbstractGuidedFilter):
     tuning: Tuning
     shrinkage: Float[Array, ""]
     changes: Changes | None
+
+    @property
+    def work(self) -> int:
+        return self.count * (self.joint.states_dim if self.states == "kalman" else 1)
 
     @property
     def _shrinkage(self) -> Float[Array, ""]:
@@ -126,3 +143,26 @@ def liu_west(
         joint=joint, count=count, scheme=scheme, start=start, is_gated=is_gated, place="jax", kernels=families,
         priors=priors, states=states, tuning=tuning_, shrinkage=jnp.asarray(shrinkage), changes=changes,
     )  # fmt: skip
+
+
+def flight_filter(system: System, count: int = COUNT, **tuning: Any) -> LiuWest:
+    """Make Liu and West's filter with changepoints as `rotorid track` runs it over a flight.
+
+    The first tracked parameter jumps, at `HAZARD` to a uniform distribution of the half-width `SPREAD`. All wander by at least
+    `LEAST_DRIFT`, since the particles of a constant one become equal. Each particle has a Kalman filter of the states.
+
+    Args:
+        system: any System with a tracked parameter.
+        count: number of particles.
+        tuning: keywords of `Tuning.of`; the gate is that of the Gaussian filters.
+    Returns:
+        The filter.
+    Raises:
+        SettingError: as of `liu_west`.
+    Source: seed 002, eqs. 3.16-3.43 and figure 4.12.
+    """
+    tracked = [p for p in system.parameters if p.tracked]
+    jumps = make_changes(*(p.name for p in tracked[:1]), hazard=HAZARD, distribution="uniform", spread=SPREAD)
+    priors = {p.name: p.with_prior(drift=max(p.drift, LEAST_DRIFT * p.std)) for p in tracked}
+    settings = {"gate": GATE, "max_gap": MAX_GAP, "priors": priors} | tuning
+    return liu_west(system, count, changes=jumps, states="kalman", start="measured", **settings)

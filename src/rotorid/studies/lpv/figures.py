@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from rotorid.report.charts import Figure, Trace, band, layout, line
 from rotorid.report.page import Page, grid, legend, table
 from rotorid.results.text import title
+from rotorid.studies.lpv.in_flight import FLOWN
+from rotorid.studies.lpv.pilots import PART as IN_FLIGHT
+from rotorid.studies.lpv.pilots import PILOTS
 from rotorid.studies.lpv.slow_changes import RAMP, SINE, collapse_row
 from rotorid.studies.lpv.stationary import PART, RECOMMENDED, REFERENCE
 from rotorid.studies.page_parts import Numbers, number_text, row_text
@@ -181,3 +187,74 @@ def _explanation(n: Numbers, ramp: Curve) -> str:
         "0.5 to 0.9, where the state does not grow, the same setting has an error of "
         f"{row_text(below, error=True, scale=100.0)} % in the second half:</p>"
     )
+
+
+def in_flight_line(n: Numbers) -> str:
+    """The result of the flights with faults in one line."""
+    courses = _courses(n)
+    errors = {p: [n.get(IN_FLIGHT, p, "rms error", c).value for c in courses] for p in PILOTS}
+    texts = [
+        f"{p} {number_text(float(np.mean(e)))} m" if np.isfinite(e).all() else f"{p} crashed"
+        for p, e in errors.items()
+    ]
+    return (
+        "With a payload and a lost rotor share identified in flight by Liu and West's filter, position error (RMS): "
+        f"{', '.join(texts)}."
+    )
+
+
+def add_in_flight(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
+    """The flights with faults: errors of the controllers, and what the filter identifies."""
+    low, high = (
+        n.get(IN_FLIGHT, "first flight", f"{end} mass", _courses(n)[0]) for end in ("least", "largest")
+    )
+    page.section(
+        "Identified in flight: a payload and a lost share of a rotor",
+        "Liu and West's filter with changepoints identifies mass and rotor shares from noisy velocities and body rates, first "
+        "beside the LQR. The range of the mass there, ± 3 standard deviations, bounds the LPV model of the identified LPV "
+        f"controller: {row_text(low)} to {row_text(high)} kg (mean). Then each controller flies with a mass of "
+        f"{FLOWN.mass[0]:g} kg, {FLOWN.mass[1]:g} kg from {FLOWN.mass_time:g} s on, and a rotor that keeps "
+        f"{100 * FLOWN.share:g} % of its thrust from {FLOWN.share_time:g} s on. Fixed LPV, LQR and NMPC are of the nominal "
+        "vehicle. RMS of the position error, m, from 2 s on.",
+    )
+    head = [
+        "trajectory", "controller", "all", "with payload", "with lost share", "largest", "mass error (%)",
+        "in its band (%)", "share error (%)", "in their bands (%)",
+    ]  # fmt: skip
+    body = []
+    for course in _courses(n):
+        for pilot in PILOTS:
+            get = functools.partial(n.get, IN_FLIGHT, pilot)
+            distances = ("rms error", "after the payload", "after the loss", "largest error")
+            shares = ("mass error", "mass in its band", "share error", "shares in their bands")
+            cells = [row_text(get(q, course), error=True) for q in distances]
+            body.append([course, pilot, *cells, *(row_text(get(q, course), scale=100.0) for q in shares)])
+    page.add(table(head, body, dict.fromkeys(head[:2], "word") | dict.fromkeys(head[2:], "number")))
+    course = _courses(n)[0]
+    by_pilot = {(c.method, c.quantity): c for c in curves if c.part == IN_FLIGHT and c.trajectory == course}
+    traces = [
+        line(c.t, np.maximum(c.value, 1e-3), pilot, colour, width=1.4)
+        for pilot, colour in zip(PILOTS, ("@ekf", "@ukf", "@msckf", "@adaptive", "@liu-west"), strict=True)
+        if (c := by_pilot.get((pilot, "error"))) is not None
+    ]
+    axes = layout("position error (m)", x_title="time (s)", legend=True)
+    axes["yaxis"] |= {"type": "log"}
+    page.add(page.panel(Figure(tuple(traces), axes, 300), f"Position error, {course}"))
+    panels = []
+    for quantity, y_title in (("mass", "mass (kg)"), ("share", "share of the rotor")):
+        c = by_pilot.get(("identified LPV", quantity))
+        if c is not None:
+            traces = [
+                band(c.t, c.value - 1.96 * c.std, c.value + 1.96 * c.std, f"{ESTIMATE}:0.16"),
+                line(c.t, c.value, "estimate", ESTIMATE, width=1.4, std=c.std),
+                line(c.t, c.truth, "truth", "@ink", width=1.0, dash="dot"),
+            ]
+            figure = Figure(tuple(traces), layout(y_title, x_title="time (s)"), 240)
+            panels.append(
+                page.panel(figure, f"{title(quantity)}, in the loop of the identified LPV controller")
+            )
+    page.add(f'<div class="pairs">{"".join(panels)}</div>')
+
+
+def _courses(n: Numbers) -> list[str]:
+    return list(dict.fromkeys(r.trajectory for r in n.select(IN_FLIGHT, "rms error")))

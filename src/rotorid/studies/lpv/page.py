@@ -51,7 +51,7 @@ _DIFFERENCES: Final = (
 
 
 def headline(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The main results in three lines."""
+    """The main results in four lines."""
     n = Numbers(rows)
     estimates = ", ".join(
         f"{name} {n.get('first test', 'maximum likelihood', 'value', name).value:.3f} "
@@ -64,6 +64,7 @@ def headline(rows: Sequence[Row]) -> tuple[str, ...]:
         f"{best:.2f} %; adaptive estimator {adaptive:.2f} %.",
         f"Maximum likelihood, in brackets the published values: {estimates}.",
         _control_line(n),
+        figures.in_flight_line(n),
     )
 
 
@@ -90,6 +91,7 @@ def lpv_study_page(rows: Sequence[Row], curves: Sequence[Curve], seed: int) -> s
     _lengths(page, n)
     _standard(page, n)
     _control(page, n)
+    figures.add_in_flight(page, n, curves)
     page.section("Differences from the document")
     page.add(notes_list(_DIFFERENCES))
     return page.as_html()

@@ -8,6 +8,7 @@ changes       drifting and jumping parameters, with all settings of the seed and
 stationary    jumps of a parameter of a stationary process, beside a Rao-Blackwellised reference
 priors        priors of changed parameters, their width and probability                         future work, 5.2
 control       gain-scheduled LPV control of the quadrotor compared with an LQR                  future work, 5.2
+in flight     LPV control by what the filter identifies in flight, beside LQR, fixed LPV and NMPC   future work, 5.2
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rotorid.simulation.datasets.generation import make_folder
 from rotorid.studies.lpv import control as lpv_control
 from rotorid.studies.lpv import likelihood as lpv_likelihood
 from rotorid.studies.lpv import particles as lpv_particles
+from rotorid.studies.lpv import pilots as lpv_pilots
 from rotorid.studies.lpv import slow_changes as lpv_slow_changes
 from rotorid.studies.lpv import standard as lpv_standard
 from rotorid.studies.lpv import stationary as lpv_stationary
@@ -88,6 +90,9 @@ def lpv(
         "stationary": lambda: lpv_stationary.stationary_part(size.steps, size.particles, draws),
         "priors": lambda: lpv_particles.priors_part(size.particles // 2, priors) if priors else Part(()),
         "control": lambda: _control(size, seed),
+        "in flight": lambda: lpv_pilots.in_flight_part(
+            size.particles // 2, size.courses, range(seed, seed + max(1, len(draws) // 4))
+        ),
     }
     parts = []
     for name, make in functions.items():

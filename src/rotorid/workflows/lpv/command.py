@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rotorid.estimators.registry import TRACK_ESTIMATORS
 from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, Mapping, folder_option
 from rotorid.terminal.completion import one_of
@@ -82,6 +83,18 @@ def lpv(
         float,
         typer.Option("--decay", metavar="RATE", help="Least decay rate of the controller, 1/s."),
     ] = 0.0,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            "--estimator",
+            "-e",
+            metavar="NAME",
+            autocompletion=one_of(TRACK_ESTIMATORS),
+            help="Track the mass along the flights by this estimator; its range, with 3 standard deviations, is that of the "
+            f"model. One of {', '.join(TRACK_ESTIMATORS)}.",
+            show_default=False,
+        ),
+    ] = None,
     mapping: Mapping = None,
     output: Annotated[
         Path | None,
@@ -99,6 +112,9 @@ def lpv(
     if not sources:
         raise SettingError("no bounds: give a LOG, or --ranges FILE.toml")
     folder = output or Path(f"{sources[0].stem}-lpv")
+    estimator_name = None if estimator is None else estimator.strip().lower()
+    if estimator_name is not None and not logs:
+        raise SettingError("--estimator tracks the mass along a flight: give a LOG")
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
@@ -113,6 +129,7 @@ def lpv(
             control,
             method_of(method.strip().lower()),
             decay,
+            estimator_name,
         )
         check_folder(folder)
         vehicle = load_airframe(airframe)
@@ -143,6 +160,7 @@ def lpv_and_write(
     inputs: Sequence[Input] = (),
 ) -> LpvSummary:
     """Build the LPV model and write the results into a folder, with progress messages. inputs: files that were read."""
+    from rotorid.estimators.registry import estimator_label
     from rotorid.models.quadrotor.quadrotor import quadrotor
     from rotorid.results.files import write_folder
     from rotorid.terminal.console import progress_bar, status
@@ -156,6 +174,12 @@ def lpv_and_write(
         result = build_lpv(flights, user_ranges, airframe, settings, progress)
     with status("Writing the report"):
         notes = [f"{f.source.name}: {note}" for f in flights for note in f.notes]
+        notes += [
+            f"{f.name}: mass {f.mass_range[0]:.3g} to {f.mass_range[1]:.3g} kg, with 3 standard deviations, tracked by "
+            f"{estimator_label(settings.estimator)}"
+            for f in result.flights
+            if f.mass_range is not None and settings.estimator is not None
+        ]
         summary = summarise_lpv(result, inputs, notes)
         files = lpv_files(result) | {
             SUMMARY: summary.to_json().encode(),

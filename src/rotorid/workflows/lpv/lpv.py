@@ -15,6 +15,8 @@ from jaxtyping import Float
 from rotorid.control.gain_scheduling import GainSchedule, Method
 from rotorid.control.heading import heading_schedule
 from rotorid.errors import SettingError
+from rotorid.estimators.base import Health
+from rotorid.estimators.registry import TRACK_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.lpv.bounds import (
@@ -34,7 +36,7 @@ from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.progress import Progress, no_progress
 from rotorid.workflows.lpv.parameter_ranges import SPECIFIC_THRUST, FlightVariables, flight_variables
 from rotorid.workflows.track.changes import settled_rows
-from rotorid.workflows.track.track import Track
+from rotorid.workflows.track.track import Track, track
 
 _COMPARED_STATES: Final = 100  # at which LPV and nonlinear model are compared
 _MIN_TILT: Final = 0.2  # least range of the controller, on either side, rad
@@ -48,7 +50,8 @@ class LpvSettings:
 
     subsystem: "attitude-altitude" or "full". margin: widening of bounds from flights on either side, relative to their
     width. components: number of principal components of the reduced model, 0 for none. control: whether to design a
-    controller. method: of the design. decay: its least decay rate, 1/s.
+    controller. method: of the design. decay: its least decay rate, 1/s. estimator: that tracks the mass along the flights, for
+    its bounds; None: the mass is that of the airframe.
     """
 
     subsystem: Subsystem = "attitude-altitude"
@@ -57,8 +60,11 @@ class LpvSettings:
     control: bool = False
     method: Method = "cost"
     decay: float = 0.0
+    estimator: EstimatorName | None = None
 
     def __post_init__(self) -> None:
+        if self.estimator is not None:
+            check_estimator(self.estimator, TRACK_ESTIMATORS)
         if self.margin < 0 or not math.isfinite(self.margin):
             raise SettingError(f"the margin {self.margin:g} must be 0 or more")
         if self.components < 0:
@@ -132,8 +138,15 @@ def build_lpv(
     vehicle = quadrotor(airframe)
     model = quadrotor_lpv(vehicle, settings.subsystem)
     variables = tuple(flight_variables(f, airframe, vehicle) for f in flights)
+    if settings.estimator is not None:
+        progress("Tracking the mass", 0, 0)
+        variables = tuple(
+            with_tracked_mass(v, track(f, airframe, settings.estimator))
+            for v, f in zip(variables, flights, strict=True)
+        )
     rho = tuple(_scheduling(model, f) for f in variables)
-    flight_box = box_around(model, np.concatenate(rho)) if rho else None
+    corners = [_scheduling(model, at) for f in variables for at in f.at_mass_limits()]
+    flight_box = box_around(model, np.concatenate([*rho, *corners])) if rho else None
     flight_ranges = _flight_ranges(variables, settings.margin)
     all_ranges = {n: v for n, v in {**flight_ranges, **(ranges or {})}.items() if n != SPECIFIC_THRUST}
     if ranges:
@@ -182,10 +195,13 @@ def _scheduling(model: Lpv, flight: FlightVariables) -> Float[np.ndarray, "n k"]
 
 
 def _flight_ranges(flights: Sequence[FlightVariables], margin: float) -> dict[str, tuple[float, float]]:
-    """Ranges of the variables along all flights, widened by the margin."""
+    """Ranges of the variables along all flights, widened by the margin; of a tracked mass, that of its track."""
     ranges = {}
     for name in dict.fromkeys(name for f in flights for name in f.values):
         values = np.concatenate([f.values[name] for f in flights if name in f.values])
+        if name == "mass" and (tracked := [f.mass_range for f in flights if f.mass_range is not None]):
+            ranges[name] = (min(low for low, _ in tracked), max(high for _, high in tracked))
+            continue
         low, high = float(values.min()), float(values.max())
         widening = margin * (high - low)
         is_positive = name == "mass" or name.startswith("rotor_speed")
@@ -335,6 +351,39 @@ def _momentum_range(
     return momentum_range(vehicle, (low, high))
 
 
+def tracked_mass_range(track: Track, deviations: float = 3.0) -> tuple[float, float]:
+    """Range of a tracked mass: that of all settled and informed rows, each +- `deviations` standard deviations, kg.
+
+    Raises:
+        SettingError: the track has no usable mass.
+    """
+    if "mass" not in track.quantities:
+        raise SettingError(
+            f"this track has no mass (its quantities: {', '.join(track.quantities)}); track the mass, or give its range"
+        )
+    mass = track.quantities["mass"]
+    usable = (
+        mass.informed & settled_rows(track, "mass") & np.isin(track.health, (Health.OK, Health.ROTOR_FAULT))
+    )
+    if not usable.any():
+        raise SettingError(
+            "the mass of this track was not identified; give its range, or a flight with more excitation"
+        )
+    low, high = tracked_range(mass.value[usable], mass.std[usable], deviations=deviations)
+    if low <= 0:
+        raise SettingError(
+            f"the mass of this track is too uncertain: {deviations:g} standard deviations below its estimate is {low:.3g} kg"
+        )
+    return low, high
+
+
+def with_tracked_mass(flight: FlightVariables, track: Track) -> FlightVariables:
+    """The variables of a flight with the mass of its track, and the mass's range +- 3 standard deviations."""
+    limits = tracked_mass_range(track)
+    mass = np.clip(np.interp(flight.t, track.t, track.quantities["mass"].value), *limits)
+    return dataclasses.replace(flight, values={**flight.values, "mass": mass}, mass_range=limits)
+
+
 def schedule_for_track(
     track: Track,
     vehicle: Quadrotor,
@@ -362,21 +411,7 @@ def schedule_for_track(
     Raises:
         SettingError: the track has no usable mass, or no controller exists.
     """
-    if "mass" not in track.quantities:
-        raise SettingError(
-            f"this track has no mass (its quantities: {', '.join(track.quantities)}); track the mass, or give its range"
-        )
-    mass = track.quantities["mass"]
-    usable = mass.informed & settled_rows(track, "mass")
-    if not usable.any():
-        raise SettingError(
-            "the mass of this track was not identified; give its range, or a flight with more excitation"
-        )
-    low, high = tracked_range(mass.value[usable], mass.std[usable], deviations=deviations)
-    if low <= 0:
-        raise SettingError(
-            f"the mass of this track is too uncertain: {deviations:g} standard deviations below its estimate is {low:.3g} kg"
-        )
+    low, high = tracked_mass_range(track, deviations)
     return heading_schedule(
         vehicle, {**ranges, "mass": (low, high)}, specific_thrust, method=method, decay=decay
     )

@@ -40,11 +40,20 @@ _TRUE_MASS: Final = "true_mass"
 
 @dataclasses.dataclass(frozen=True)
 class FlightVariables:
-    """The variables of the model along a flight. t: s. values: by scalar name."""
+    """The variables of the model along a flight. t: s. values: by scalar name. mass_range: of a tracked mass with its
+    uncertainty, kg; None: the values of the mass, where there are some, are exact."""
 
     name: str
     t: Float[np.ndarray, " n"]
     values: Mapping[str, Float[np.ndarray, " n"]]
+    mass_range: tuple[float, float] | None = None
+
+    def at_mass_limits(self) -> tuple[FlightVariables, ...]:
+        """The flight with the least and with the largest tracked mass; nothing where it is exact."""
+        return tuple(
+            dataclasses.replace(self, values={**self.values, "mass": np.full(len(self.t), limit)})
+            for limit in self.mass_range or ()
+        )
 
     def rate_errors(self) -> Float[np.ndarray, "n 3"]:
         """Rates of roll, pitch and yaw minus the body rates by which the model approximates them, rad/s."""

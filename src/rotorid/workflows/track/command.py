@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rotorid.estimators.registry import TRACK_ESTIMATORS
 from rotorid.results.files import REPORT
 from rotorid.terminal.arguments import (
     AirframeOrMass,
-    Estimators,
     KnownMass,
     Log,
     Mapping,
@@ -17,6 +17,7 @@ from rotorid.terminal.arguments import (
     Mcap,
     Span,
     System,
+    TrackEstimators,
     Truth,
     airframe_file,
     airframe_of,
@@ -44,7 +45,7 @@ def track(
     airframe: AirframeOrMass = None,
     mass: MassOption = None,
     span: Span = None,
-    estimators: Estimators = "ekf,ukf",
+    estimators: TrackEstimators = "ekf,ukf",
     system: System = "multirotor",
     known_mass: KnownMass = None,
     mapping: Mapping = None,
@@ -60,7 +61,7 @@ def track(
     from rotorid.terminal.console import setup_jax, status
 
     folder = output or Path(f"{log.stem}-track")
-    names, model = estimator_names(estimators), system_name(system)
+    names, model = estimator_names(estimators, TRACK_ESTIMATORS), system_name(system)
     weighed = mass_and_std(mass)
     with status("Starting"):
         setup_jax()

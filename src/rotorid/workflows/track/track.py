@@ -18,7 +18,10 @@ from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
 from rotorid.estimators.base import Estimate, Health, prior
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.hypotheses import change_times
-from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
+from rotorid.estimators.particle.changepoints import change_peaks
+from rotorid.estimators.particle.guided import GuidedEstimate
+from rotorid.estimators.particle.liu_west import LiuWest
+from rotorid.estimators.registry import TRACK_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.rotor_faults.flight import FlightFaults, find_rotor_faults
 from rotorid.estimators.run import run
 from rotorid.findings import Finding, Severity
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import pyarrow as pa
 
-Filter = AbstractGaussianFilter | Adaptive
+Filter = AbstractGaussianFilter | Adaptive | LiuWest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +160,7 @@ class PreparedFlight:
     flight: with the commands and the thrust that the System needs. noise: see `flight_noise`. truth: true values of quantities
     at the rows of the samples, where the flight has them. has_turned_force: whether the log has the specific force in the world
     frame; it is in the body frame here. faults: rotors that lose thrust, whose loss the commands and the thrust of the flight
-    contain. phases: of the flight, empty where they are not known.
+    contain. phases: of the flight, empty where they are not known. spans: start and end of the sampled parts, s.
     """
 
     flight: Flight
@@ -168,6 +171,7 @@ class PreparedFlight:
     has_turned_force: bool = False
     faults: FlightFaults = dataclasses.field(default_factory=FlightFaults)
     phases: tuple[PhaseInterval, ...] = ()
+    spans: tuple[tuple[float, float], ...] | None = None
 
     @property
     def t(self) -> Float[np.ndarray, " n"]:
@@ -231,7 +235,7 @@ def prepare_flight(flight: Flight, airframe: Airframe, system: System) -> Prepar
     if (mass := truth_at(flight, "true_mass", t)) is not None:
         truth["mass"] = mass[:, 0]
     noise = flight_noise(samples, system)
-    return PreparedFlight(flight, system, samples, noise, truth, is_turned, faults, phases)
+    return PreparedFlight(flight, system, samples, noise, truth, is_turned, faults, phases, tuple(spans))
 
 
 def track(
@@ -250,7 +254,7 @@ def track(
         flight: as read from its log, or the path of the log.
         airframe: of its vehicle: geometry, thrust curve and priors; or its path or name, see `load_airframe`. None: made of the
             log's parameters and the mass.
-        estimator: a key of `ESTIMATORS`.
+        estimator: a key of `TRACK_ESTIMATORS`.
         system: a key of `TRACKED_SYSTEMS`.
         mass: as weighed, kg, alone or with its standard deviation; with an airframe, it replaces the mass there.
         span: distance of opposite motors, m, for an airframe that is made from the log.
@@ -264,7 +268,7 @@ def track(
         LogError, AirframeError, ExcitationError: the flight or the airframe cannot be read, or lacks what is needed.
     Source: seed 000, section 4.
     """
-    check_estimator(estimator)
+    check_estimator(estimator, TRACK_ESTIMATORS)
     check_system(system, TRACKED_SYSTEMS)
     with jax.enable_x64(True):
         flight = to_flight(flight)
@@ -307,18 +311,36 @@ def track_prepared(
 
     Args:
         prepared: see `prepare_flight`.
-        estimator: a key of `ESTIMATORS`.
+        estimator: a key of `TRACK_ESTIMATORS`.
         system: the name of the prepared System.
         common_std: see `to_track`.
     """
-    filter_ = ESTIMATORS[estimator].build(prepared.system, **prepared.noise.tuning)
-    estimates = jax.tree.map(np.asarray, run(filter_, prepared.samples))
+    entry = TRACK_ESTIMATORS[estimator]
+    filter_ = entry.build(prepared.system, **prepared.noise.tuning)
+    estimates = _run_at_rate(filter_, prepared, entry.most_rate)
+    if entry.identifies is not None:
+        is_identified = np.arange(estimates.informed.shape[1]) < entry.identifies
+        estimates = eqx.tree_at(lambda e: e.informed, estimates, estimates.informed & is_identified)
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
     tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
     explained = explained_shares(filter_, estimates, prepared.samples)
     tracked = dataclasses.replace(tracked, explained=explained, phases=prepared.phases)
     return _with_faults(tracked, prepared.faults)
+
+
+def _run_at_rate(filter_: Filter, prepared: PreparedFlight, most_rate: float) -> Estimate:
+    """Estimates at the rows of a prepared flight; of an estimator for fewer rows, each until the next one."""
+    samples, t = prepared.samples, prepared.t
+    is_slow = len(t) > 1 and 1.0 / float(np.median(np.diff(t))) > 1.01 * most_rate
+    if is_slow:
+        system = prepared.system
+        samples = sample(prepared.flight, system.inputs, system.outputs, spans=prepared.spans, rate=most_rate)
+    estimates = jax.tree.map(np.asarray, run(filter_, samples))
+    if not is_slow:
+        return estimates
+    rows = np.maximum(np.searchsorted(np.asarray(samples.t), t, side="right") - 1, 0)
+    return jax.tree.map(lambda values: values[rows], estimates)
 
 
 def _with_faults(track_: Track, faults: FlightFaults) -> Track:
@@ -378,10 +400,19 @@ def to_track(
         np.asarray(estimates.nis),
         np.asarray(estimates.nis_dof),
         {k: v for k, v in (truth or {}).items() if k in quantities},
-        change_times(t, np.asarray(estimates.since_change))
-        if isinstance(estimates, AdaptiveEstimate) and filter_.joint.rates
-        else None,
+        _detected_changes(estimates, t, filter_),
     )
+
+
+def _detected_changes(
+    estimates: Estimate, t: Float[np.ndarray, " n"], filter_: Filter
+) -> tuple[float, ...] | None:
+    """Times of detected changes, s; None of an estimator that detects none."""
+    if isinstance(estimates, AdaptiveEstimate):
+        return change_times(t, np.asarray(estimates.since_change)) if filter_.joint.rates else None
+    if isinstance(estimates, GuidedEstimate):
+        return change_peaks(t, np.asarray(estimates.change_probability))
+    return None
 
 
 def _scale_share(estimates: Estimate, names: Sequence[str]) -> float:
