@@ -218,14 +218,14 @@ def add_in_flight(page: Page, n: Numbers, curves: Sequence[Curve]) -> None:
         "vehicle. RMS of the position error, m, from 2 s on.",
     )
     head = [
-        "trajectory", "controller", "all", "with payload", "with lost share", "largest", "mass error (%)",
+        "trajectory", "controller", "all", "with payload", "with lost share", "mass error (%)",
         "in its band (%)", "share error (%)", "in their bands (%)",
     ]  # fmt: skip
     body = []
     for course in _courses(n):
         for pilot in PILOTS:
             get = functools.partial(n.get, IN_FLIGHT, pilot)
-            distances = ("rms error", "after the payload", "after the loss", "largest error")
+            distances = ("rms error", "after the payload", "after the loss")
             shares = ("mass error", "mass in its band", "share error", "shares in their bands")
             cells = [row_text(get(q, course), error=True) for q in distances]
             body.append([course, pilot, *cells, *(row_text(get(q, course), scale=100.0) for q in shares)])
