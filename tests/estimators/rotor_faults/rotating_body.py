@@ -16,6 +16,7 @@ from rotorid.models.airframe.airframe import Airframe, Quantity, Rotor, load_air
 STEP = 0.01  # s
 LAG = 0.04  # s
 INERTIA = np.array([0.02, 0.025, 0.04])
+GYROSCOPIC = INERTIA[[1, 2, 0]] - INERTIA[[2, 0, 1]]
 MASS, ARM, RATIO = 1.2, 0.18, 0.016
 PLACES = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
 TURNS = np.array([-1.0, -1.0, 1.0, 1.0])  # torque about z per torque ratio: two ccw, two cw
@@ -35,6 +36,7 @@ def rotate(
     seed: int,
     left: Callable[[float], np.ndarray] = lambda t: np.ones(4),
     moment: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
+    weight: Callable[[float], float] = lambda t: 1.0,
     *,
     gusts: float = 0.01,
     manoeuvres: float = 0.15,
@@ -47,6 +49,7 @@ def rotate(
         seed: of everything that is drawn.
         left: time (s) to the share of its thrust that each rotor has left.
         moment: time (s) to an external moment, N m.
+        weight: time (s) to the weight that is carried, of `MASS` g; the inertia does not change.
         gusts: standard deviation of a moment with a time constant of 0.7 s, N m; a fifth of it about z.
         manoeuvres: standard deviation of the commanded angles, rad.
         noise: of the gyroscope, rad/s.
@@ -58,7 +61,7 @@ def rotate(
     phi, phi_slow = np.exp(-STEP / 0.7), np.exp(-STEP / 1.5)
     kicks, wishes = rng.standard_normal((2, n, 3))
     gyro = noise * rng.standard_normal((n, 3))
-    lift = rng.standard_normal(n)
+    climb = rng.standard_normal(n)
     inverse = np.linalg.pinv(np.vstack([np.ones(4), G]))
     gust, wish, total = np.zeros(3), np.zeros(3), 0.0
     w, angle, integral = np.zeros(3), np.zeros(3), -offset
@@ -68,18 +71,18 @@ def rotate(
     for k in range(n):
         gust = phi * gust + np.sqrt(1.0 - phi**2) * size * kicks[k]
         wish = phi_slow * wish + np.sqrt(1.0 - phi_slow**2) * manoeuvres * wishes[k]
-        total = phi * total + np.sqrt(1.0 - phi**2) * 0.06 * lift[k]
+        total = phi * total + np.sqrt(1.0 - phi**2) * 0.06 * climb[k]
         measured = w + gyro[k]
         error = 4.0 * (wish - angle) - measured
         integral = integral + STEP * INERTIA * 8.0 * error
         torque = INERTIA * np.array([18.0, 18.0, 6.0]) * error + integral
-        command = np.clip(inverse @ np.concatenate([[hover * (1.0 + total)], torque]), 0.05, 0.6 * hover)
+        t = STEP * k
+        lift = hover * (weight(t) + total)
+        command = np.clip(inverse @ np.concatenate([[lift], torque]), 0.05, 0.6 * hover)
         commands[k] = command
         thrust = command + (thrust - command) * np.exp(-STEP / LAG)
-        t = STEP * k
-        acceleration = (
-            G @ (left(t) * thrust) + offset + gust + moment(t) - np.cross(w, INERTIA * w)
-        ) / INERTIA - 0.3 * w
+        torque = G @ (left(t) * thrust) + offset + gust + moment(t)
+        acceleration = (torque + GYROSCOPIC * w[[1, 2, 0]] * w[[2, 0, 1]]) / INERTIA - 0.3 * w
         middle = w + 0.5 * STEP * acceleration
         w = w + STEP * acceleration
         angle = angle + STEP * w
