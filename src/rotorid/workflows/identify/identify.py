@@ -33,7 +33,6 @@ from rotorid.models.airframe.argument import airframe_of_flight, to_airframe
 from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.airframe.measured import Weighed
 from rotorid.models.airframe.validation import FlyBack
-from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.progress import Progress, no_progress
 from rotorid.signals.series import Intervals
 from rotorid.workflows.fly_back.validate import fly_back, with_fit_faults
@@ -54,7 +53,6 @@ from rotorid.workflows.identify.findings import (
 )
 from rotorid.workflows.identify.planned_flight import split_with_plan
 from rotorid.workflows.identify.preparation import (
-    AvailableSignals,
     fit_data,
     prepare_flights,
     time_in_air,
@@ -68,12 +66,12 @@ from rotorid.workflows.identify.residual import (
 )
 from rotorid.workflows.identify.result import (
     Identification,
-    MassSegment,
     add_arm_uncertainty,
     add_mass_uncertainty,
     add_prior_conflicts,
     add_thrust_uncertainty,
     airframe_with,
+    hover_point,
     remaining_thrust_std,
     split_masses,
     with_mass_share,
@@ -353,7 +351,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     airframe = with_rotor_lag(airframe, preparation.speeds)
     if request.known == "mass":
         share = math.hypot(share, mass_relative_std(prior))
-    hover, hover_findings = _hover(airframe, own_fit, segments, available, share)
+    hover, hover_findings = hover_point(airframe, own_fit, segments, available, share)
     disturbed = tuple(
         name for name in ("body_rate", "velocity") if getattr(airframe_fit.process_noise, name) > 0.0
     )
@@ -404,32 +402,6 @@ def _has_impossible_clock(fit: Fit) -> bool:
     """Whether a fit explains torques that its physics lacks by a clock error of measured speeds, which the body rate has
     excluded."""
     return abs(fit.values.get("command_delay", 0.0)) > _IMPOSSIBLE_DELAY
-
-
-def _hover(
-    airframe: Airframe, fit: Fit, masses: Sequence[MassSegment], available: AvailableSignals, share: float
-) -> tuple[dict[str, HoverQuantity], list[Finding]]:
-    """The hover point. fit, masses: without the uncertainty of what was held fixed. share: its relative standard deviation,
-    with which drag scales."""
-    if available.rotors != "rotor_command":
-        airframe = dataclasses.replace(airframe, thrust_curve=None)
-    elif airframe.thrust_curve is None:
-        return {}, []
-    main = max(masses, key=lambda part: part.end - part.start, default=None)
-    try:
-        quantities = hover_quantities(airframe, fit.names, fit.covariance, main.std if main else 0.0)
-    except AirframeError as error:
-        return {}, [Finding("cannot_hover", Severity.ERROR, {"why": str(error)})]
-    quantities = {
-        name: dataclasses.replace(q, std=math.hypot(q.std, share * q.value)) if q.unit != "1" else q
-        for name, q in quantities.items()
-    }
-    values = {name: (quantity.value, quantity.std) for name, quantity in quantities.items()}
-    if "hover_command" not in values or airframe.thrust_curve is None:
-        return quantities, []
-    return quantities, [
-        Finding("hover_point", Severity.NOTE, values | {"voltage": airframe.thrust_curve.voltage})
-    ]
 
 
 def _validate(

@@ -32,7 +32,8 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.display import AbstractDisplay, Overview
-from rotorid.findings import Finding
+from rotorid.errors import AirframeError
+from rotorid.findings import Finding, Severity
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import (
     BODY,
@@ -50,11 +51,11 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import BY_AXIS, QUANTITIES, Airframe, Quantity
 from rotorid.models.airframe.mass import mass_std
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
-from rotorid.models.multirotor.properties import HoverQuantity
+from rotorid.models.multirotor.properties import HoverQuantity, hover_quantities
 from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.multirotor.thrust_uncertainty import thrust_relative_std
 from rotorid.models.system import GRAVITY, quantity_names
-from rotorid.workflows.identify.preparation import FitData, Preparation
+from rotorid.workflows.identify.preparation import AvailableSignals, FitData, Preparation
 from rotorid.workflows.identify.request import FitRequest, KnownQuantity
 
 if TYPE_CHECKING:
@@ -401,6 +402,32 @@ def with_mass_share(segments: Sequence[MassSegment], shares: Sequence[float]) ->
         dataclasses.replace(part, std=math.hypot(part.std, share * part.value))
         for part, share in zip(segments, shares, strict=True)
     )
+
+
+def hover_point(
+    airframe: Airframe, fit: Fit, masses: Sequence[MassSegment], available: AvailableSignals, share: float
+) -> tuple[dict[str, HoverQuantity], list[Finding]]:
+    """The hover point. fit, masses: without the uncertainty of what was held fixed. share: its relative standard deviation,
+    with which drag scales."""
+    if available.rotors != "rotor_command":
+        airframe = dataclasses.replace(airframe, thrust_curve=None)
+    elif airframe.thrust_curve is None:
+        return {}, []
+    main = max(masses, key=lambda part: part.end - part.start, default=None)
+    try:
+        quantities = hover_quantities(airframe, fit.names, fit.covariance, main.std if main else 0.0)
+    except AirframeError as error:
+        return {}, [Finding("cannot_hover", Severity.ERROR, {"why": str(error)})]
+    quantities = {
+        name: dataclasses.replace(q, std=math.hypot(q.std, share * q.value)) if q.unit != "1" else q
+        for name, q in quantities.items()
+    }
+    values = {name: (quantity.value, quantity.std) for name, quantity in quantities.items()}
+    if "hover_command" not in values or airframe.thrust_curve is None:
+        return quantities, []
+    return quantities, [
+        Finding("hover_point", Severity.NOTE, values | {"voltage": airframe.thrust_curve.voltage})
+    ]
 
 
 def _free_thrust(free: Sequence[str]) -> tuple[str, ...]:
