@@ -213,8 +213,8 @@ class Session:
             self._readings = self.estimators.readings(held)
             self._last_used = held.t
         values: dict[str, Any] = {"time": change.start}
-        if change.gap_start is not None:
-            values["gap_start"] = change.gap_start
+        if change.gap is not None:
+            values |= {"time_std": change.start_std, "gap_start": change.gap[0], "gap_end": change.gap[1]}
         was_down, was_rebooted = self._phase in _DOWN, self.reader.timeline.boots > self._boots
         self._boots = self.reader.timeline.boots
         if was_rebooted and not was_down:

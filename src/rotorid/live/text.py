@@ -156,7 +156,7 @@ def _ended_flight(v: Values) -> str:
 def _in_gap(v: Values) -> str:
     """Where a phase may have begun in a gap of the messages; "" without one."""
     return (
-        f" since a gap of the messages from {v['gap_start']:.1f} s to {v['time']:.1f} s"
+        f" since a gap of the messages from {v['gap_start']:.1f} s to {v['gap_end']:.1f} s"
         if "gap_start" in v
         else ""
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from rotorid.logs.flight import Signal
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.airframe.from_log.make import airframe_from_log
@@ -164,6 +166,26 @@ def test_recorded_flights(flights: Path, name: str) -> None:
     phases = vehicle_phases(flight, airframe)
     assert all(a.end == b.start for a, b in pairwise(phases))
     starts = {phase: [p.start for p in phases if p.phase is phase] for phase in Phase}
+    assert all(p.start_std == 0.0 for p in phases)
     assert starts[Phase.TAKE_OFF] == pytest.approx([lift_off], abs=0.5)
     assert starts[Phase.CONTACT] == pytest.approx([touch_down], abs=0.5)
     assert bool(starts[Phase.CRASH]) == ("mission" in name)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_a_touch_down_in_a_gap_of_a_log(flights: Path, share: float) -> None:
+    """share: of the gap of 1 s before the touch-down."""
+    touch_down = RECORDED["px4_sih/default_logging.ulg"][3]
+    flight = read(flights / "px4_sih/default_logging.ulg")
+    start = touch_down - share
+    signals = {name: _without(signal, start, start + 1.0) for name, signal in flight.signals.items()}
+    phases = vehicle_phases(dataclasses.replace(flight, signals=signals), load_airframe("px4-sih-quad"))
+    is_down = (Phase.CONTACT, Phase.GROUND)
+    contact = next(p for p in phases if p.phase in is_down and p.start > touch_down - 3.0)
+    assert contact.start == pytest.approx(start + 0.5, abs=0.1)
+    assert contact.start_std == pytest.approx(math.hypot(1.0 / math.sqrt(12.0), 0.2), abs=0.05)
+
+
+def _without(signal: Signal, start: float, end: float) -> Signal:
+    is_kept = (signal.times < start) | (signal.times > end)
+    return dataclasses.replace(signal, times=signal.times[is_kept], values=signal.values[is_kept])

@@ -49,7 +49,7 @@ class Channel:
         self.tracker = tracker
         self.sampler: Sampler | None = None
         self.inputs = tracker.system.inputs.stored
-        self.phases = PhaseDetector(ground_effect)
+        self.phases = PhaseDetector(ground_effect, _LONGEST_HOLD)
         self.latest: StepEstimate | None = None
         self.is_stopped = False
         self._attitude = tracker.system.states.stored.get("attitude")
@@ -133,7 +133,7 @@ class Channel:
             return None
         checkpoint = self._before_landing
         if checkpoint is None:
-            last = math.inf if change.gap_start is None else change.gap_start - _LONGEST_HOLD
+            last = math.inf if change.gap is None else change.gap[0]
             checkpoint = self.tracker.checkpoint_before(min(change.start, last) - MARGIN)
         if checkpoint is None or self.latest is None or checkpoint.estimate.t > self.latest.t:
             return None

@@ -17,7 +17,8 @@ Heights of autopilots drift by metres, so that contact and landing do not depend
 
 *Gaps*. After a gap of the rows in the air, the vehicle may stand on the ground, where the thrust falls short of the weight for
 another reason than a contact that is seen to begin. It is known to fly once the rotors have carried it, or it has moved, for
-1 s. If a landing is detected before that, it began in the gap, or when the rotors carried it no more.
+1 s. If a landing is detected before that, it began when the rotors carried it no more; where they do not from the end of the
+gap on, it began within the gap, and its middle is the best guess.
 """
 
 from __future__ import annotations
@@ -72,19 +73,21 @@ _GAP_STEPS: Final = 3.0
 _CONFIRM_FLIGHT: Final = 1.0  # s, after a gap
 _LONGEST_DOUBT: Final = 3.0  # s after a gap, in which a landing is detected
 _MOVING: Final = 1.0  # m/s, horizontally
+_SETTLING: Final = 0.2  # s after a gap, in which smoothed values are still those of before
 
 
 class PhaseDetector:
     """A state machine over the rows of one vehicle.
 
     phase: as of the latest row. start: time at which it began, s. ground_effect: height up to which the ground has an effect on
-    the rotors, m (see `ground_effect.height_of_ground_effect`).
+    the rotors, m (see `ground_effect.height_of_ground_effect`). hold: s up to which values of a row may be older than it.
     """
 
-    def __init__(self, ground_effect: float = GROUND_EFFECT) -> None:
+    def __init__(self, ground_effect: float = GROUND_EFFECT, hold: float = 0.0) -> None:
         self.phase = Phase.GROUND
         self.start = -math.inf
         self._ground_effect = min(max(ground_effect, _LEAST_GROUND_EFFECT), GROUND_EFFECT)
+        self._hold = hold
         self._support = SupportEstimator()
         self._usual_shares: list[float] | None = None
         self.restart()
@@ -134,19 +137,18 @@ class PhaseDetector:
         if change is None:
             return None
         phase, start = change
-        gap_start = None
-        if self._gap is not None and phase not in (Phase.TAKE_OFF, Phase.FLIGHT):
-            gap_start = self._gap[0]
-        if self._gap is not None and phase in (Phase.CONTACT, Phase.GROUND, Phase.CRASH):
+        gap = None if phase in (Phase.TAKE_OFF, Phase.FLIGHT) else self._gap
+        if gap is not None and phase in (Phase.CONTACT, Phase.GROUND, Phase.CRASH):
             not_carried = row.t if math.isnan(self._not_carried_since) else self._not_carried_since
-            start = max(min(start, not_carried), self._gap[1])
+            start = min(start, not_carried)
+            start = 0.5 * (gap[0] + gap[1]) if start <= gap[1] + _SETTLING else start
             self._forget_gap()
         if phase is Phase.FLIGHT and self.phase is not Phase.LANDING:
             self._support.begin_flight()
         if phase is Phase.CONTACT:
             self._contact_height = row.height
         self.phase, self.start, self._since = phase, start, {}
-        return PhaseChange(phase, start, row.t, gap_start)
+        return PhaseChange(phase, start, row.t, gap)
 
     def _follow_gap(self, t: float, dt: float) -> None:
         """Note a gap in the air. dt: since the previous row, s."""
@@ -154,7 +156,7 @@ class PhaseDetector:
             self._step = max(dt, 0.0) if math.isfinite(dt) else 0.0
             return
         if self.phase.is_airborne or self.phase is Phase.CONTACT:
-            start = self._t if self._gap is None else self._gap[0]
+            start = self._t - self._hold if self._gap is None else self._gap[0]
             self._forget_gap()
             self._gap = start, t
 

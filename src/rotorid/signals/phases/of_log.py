@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from rotorid.logs.flight import Flight, Signal
 from rotorid.signals.airborne import SHORTEST
@@ -16,14 +16,19 @@ from rotorid.signals.series import Intervals, Series, grid, hold, integral, inte
 
 _STEP = 0.02  # s
 _GAP = 1.0  # s without a row of a signal, over which it is unknown
+_SHORT_GAP, _GAP_ROWS = (
+    0.3,
+    4.0,
+)  # s, and in periods: without thrust and specific force for longer, nothing is known
 
 
 class PhaseInterval(NamedTuple):
-    """A phase from start to end, s."""
+    """A phase from start to end, s. start_std: s, where it began in a gap of the log."""
 
     phase: Phase
     start: float
     end: float
+    start_std: float = 0.0
 
 
 def flight_phases(
@@ -47,8 +52,8 @@ def flight_phases(
         while len(intervals) > 1 and intervals[-1].start >= start:
             intervals.pop()
         last = intervals[-1]
-        intervals[-1] = PhaseInterval(last.phase, last.start, max(start, last.start))
-        intervals.append(PhaseInterval(change.phase, max(start, last.start), flight.end))
+        intervals[-1] = last._replace(end=max(start, last.start))
+        intervals.append(PhaseInterval(change.phase, max(start, last.start), flight.end, change.start_std))
     return tuple(i for i in intervals if i.end > i.start)
 
 
@@ -107,8 +112,20 @@ def _rows(flight: Flight, thrust: Signal, weight: float) -> list[PhaseRow]:
             float(np.hypot(velocity[k, 0], velocity[k, 1])),
             None if airborne is None else airborne[k],
         )
-        for k in range(len(t))
+        for k in np.flatnonzero(~_is_in_gap(flight, thrust, t))
     ]
+
+
+def _is_in_gap(flight: Flight, thrust: Signal, t: Series) -> Bool[np.ndarray, " n"]:
+    """Whether a time lies in a gap of the log: of the thrust and, where it is logged, of the specific force."""
+    signals = [thrust, *([flight["specific_force"]] if "specific_force" in flight else [])]
+    is_missing = np.ones(len(t), bool)
+    for times in (s.times for s in signals if len(s.times) > 1):
+        after = np.clip(np.searchsorted(times, t), 1, len(times) - 1)
+        longest = max(_SHORT_GAP, _GAP_ROWS * float(np.median(np.diff(times))))
+        is_inside = (t > times[after - 1]) & (t < times[after])
+        is_missing &= is_inside & (times[after] - times[after - 1] > longest)
+    return is_missing
 
 
 def _mean(flight: Flight, name: str, t: Series) -> Float[np.ndarray, "n 3"] | None:

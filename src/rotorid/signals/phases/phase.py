@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_UNSEEN: Final = 0.2  # s before a gap, in which a contact may not have been detected yet
 
 
 class Phase(enum.Enum):
@@ -47,10 +49,21 @@ class PhaseRow(NamedTuple):
 
 
 class PhaseChange(NamedTuple):
-    """A phase begins. start: s, when it began, or the first row after a gap in which it began. detected: s, the row at which
-    that is known. gap_start: s, the last row before a gap in which it may have begun; None without one."""
+    """A phase begins.
+
+    start: s, when it began; the middle of a gap in which it began. detected: s, the row at which that is known. gap: s, start
+    and end of a gap of the rows in which it may have begun, or shortly before; None without one. start_std: s, by this gap.
+    """
 
     phase: Phase
     start: float
     detected: float
-    gap_start: float | None = None
+    gap: tuple[float, float] | None = None
+
+    @property
+    def start_std(self) -> float:
+        if self.gap is None:
+            return 0.0
+        first, last = self.gap
+        by_gap = (last - first) / math.sqrt(12.0) if self.start <= last else 0.5 * (self.start - first)
+        return math.hypot(by_gap, _UNSEEN)

@@ -110,7 +110,8 @@ class EstimatorSummary:
 @dataclasses.dataclass(frozen=True)
 class LogSummary:
     """The log of a result. time_origin: the log's own clock at t = 0, s. duration: s. airborne: share of the log that was
-    used. phases: name, start and end (s) of each phase of the flight, empty where they are not known."""
+    used. phases: name, start and end (s) of each phase of the flight, and start_std (s) where it began in a gap; empty where
+    they are not known."""
 
     format: str
     vehicle: str
@@ -130,8 +131,13 @@ def summarise_log(flight: Flight, airborne: float, phases: Sequence[PhaseInterva
         flight.duration,
         airborne,
         flight.notes,
-        tuple({"phase": p.phase.value, "start": p.start, "end": p.end} for p in phases),
+        tuple(_phase_values(p) for p in phases),
     )
+
+
+def _phase_values(interval: PhaseInterval) -> dict[str, Any]:
+    values = {"phase": interval.phase.value, "start": interval.start, "end": interval.end}
+    return values | ({"start_std": interval.start_std} if interval.start_std > 0.0 else {})
 
 
 @dataclasses.dataclass(frozen=True)
