@@ -154,6 +154,7 @@ def test_gaps_split_the_rows_and_faster_inputs_are_averaged() -> None:
         (["--inputs", "y", "--outputs", "y"], "given twice"),
         (["--inputs", "", "--outputs", "y"], "at least one input"),
         (["--inputs", "u", "--outputs", "y", "--rate", "1"], "too few|rows at 1 Hz"),
+        (["--inputs", "u", "--outputs", "y", "--rate", "1e9"], "more than 5,000,000"),
         (["--inputs", "u", "--outputs", "y", "--order", "0"], "--order must be"),
     ],
 )

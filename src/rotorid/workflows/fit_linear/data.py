@@ -26,6 +26,7 @@ from rotorid.signals.series import Intervals
 _GAP: Final = 5.0  # of the usual interval, from which on rows are missing
 _SHORTEST: Final = 40  # rows of a part
 _LEAST: Final = 200  # rows in all
+_MOST: Final = 5_000_000  # rows in all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +149,12 @@ def linear_data(
         if c.interval > 1.5 * dt
     ]
     runs, starts = [], []
-    for start, end in _common_parts((*inputs, *outputs), within or [(-np.inf, np.inf)]):
+    parts = _common_parts((*inputs, *outputs), within or [(-np.inf, np.inf)])
+    if (seconds := sum(end - start for start, end in parts)) > _MOST * dt:
+        raise SettingError(
+            f"{1.0 / dt:.3g} rows per second for {seconds:.3g} s are more than {_MOST:,}; give a lower --rate"
+        )
+    for start, end in parts:
         count = int((end - start) / dt)
         if count >= _SHORTEST:
             t = start + dt * np.arange(count + 1)
