@@ -191,9 +191,8 @@ def main() -> int:
         alarms = pool.map(false_alarms, range(options.first, options.first + parts), chunksize=1)
     hours = parts * PART / 3600.0
     numbers |= {"good flight, h": round(hours, 2), "false alarms": sum(alarms)}
-    numbers["false alarms in 10 h, upper 95 % limit"] = round(
-        5.0 * chi2.ppf(0.95, 2 * sum(alarms) + 2) / hours, 2
-    )
+    limit = 5.0 * float(chi2.ppf(0.95, 2 * sum(alarms) + 2)) / hours
+    numbers["false alarms in 10 h, upper 95 % limit"] = round(limit, 2)
     numbers["time, s"] = round(time.perf_counter() - start)
     print(json.dumps(numbers, indent=2))
     return 0

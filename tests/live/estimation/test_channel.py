@@ -83,6 +83,7 @@ def test_the_mass_before_a_gap_holds_when_the_vehicle_lands_in_it(
         assert step.t < START + 5.0 or not is_bad
     (contact,) = [change for change in landing.changes if change.start > start][:1]
     assert contact.phase in (Phase.CONTACT, Phase.GROUND)
+    assert contact.gap is not None
     assert contact.gap == pytest.approx((start, start + duration), abs=0.35)
     assert contact.gap[0] < contact.start < contact.gap[1]
     assert abs(contact.start - flight.touch_down) < 2.0 * contact.start_std < 0.6 * duration + 0.8

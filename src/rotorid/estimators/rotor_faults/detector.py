@@ -4,7 +4,9 @@ The torque balance of the vehicle is filtered without a fault (`filter_bank`); e
 is a hypothesis. A loss is reported where
 
     evidence      2 log likelihood ratio of a rotor's loss is large, summed over the axes and about each of them; of a large
-                  loss, which turns the vehicle over, about two, if the third could not show it
+                  loss, which turns the vehicle over, about two, if the third could not show it. Later than 2 s after the onset
+                  it takes more about each axis: a load in the ratio of a rotor in roll and pitch then had time for a yaw
+                  torque by chance
     pattern       the share that is lost is the same about roll, pitch and yaw, within its uncertainty. A shift of the centre of
                   mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less
     alternative   no other rotor explains nearly as much
@@ -40,7 +42,7 @@ MEMORY: Final = 4.0
 LONG_MEMORY: Final = 10.0
 """Age up to which one onset is kept that explains much, but not yet a torque about each axis, s."""
 
-LEAST_LOSS: Final = 0.08
+LEAST_LOSS: Final = 0.09
 """Smallest share of its thrust that is reported."""
 
 STOPPED: Final = 0.7
@@ -49,6 +51,8 @@ STOPPED: Final = 0.7
 _LEARNING_ROWS: Final = 30
 _EVIDENCE, _EVIDENCE_OF_LARGE = 60.0, 36.0
 _AXIS, _AXIS_OF_LARGE = 7.5, 3.0  # evidence about each axis
+_AXIS_LATE = 12.0  # after `_LATE`
+_LATE: Final = 2.0  # s after the onset
 _CONSISTENT: Final = (
     4.0  # chi-square of the shares about the axes; 86 % where they differ by their uncertainty alone
 )
@@ -194,12 +198,13 @@ class RotorFaultDetector:
             variance = np.where(S > 0.0, 1.0 / S, np.inf) + pattern_std[..., None] ** 2
             z = np.where(S > 0.0, D / np.sqrt(S), 0.0)
         is_same = np.sum((own - share[..., None]) ** 2 / variance, axis=2, where=used) < _CONSISTENT
-        of_axis = np.where(is_likely, _AXIS_OF_LARGE, _AXIS)[..., None]
+        age = t - self._bank.onsets[:, None]
+        of_small = np.where(age > _LATE, _AXIS_LATE, _AXIS)
+        of_axis = np.where(is_likely, _AXIS_OF_LARGE, of_small)[..., None]
         shows = used & (z > 0.0) & (z**2 > of_axis)
         cannot_show = is_likely[..., None] & (share[..., None] ** 2 * S < of_axis)
         is_evident = np.all(~used | shows | cannot_show, axis=2) & (shows.sum(axis=2) >= 2)
         is_evident &= evidence > np.where(is_likely, _EVIDENCE_OF_LARGE, _EVIDENCE)
-        age = t - self._bank.onsets[:, None]
         needed = np.where(is_large, _SHORT, np.where(is_likely, _OF_SLOW, _LONG))
         shown = is_same & is_evident & (share > LEAST_LOSS)
         if shown.any():
