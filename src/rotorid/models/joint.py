@@ -91,6 +91,35 @@ class Joint:
             tracked_start += count if p.tracked else 0
         return parameters
 
+    def derived(
+        self,
+        tracked: Float[Array, " parameters"],
+        states: Float[Array, " states"],
+        covariance: Float[Array, "parameters parameters"],
+        values: Float[Array, " all"],
+    ) -> tuple[Float[Array, " derived"], Float[Array, " derived"], Float[Array, "derived parameters"]]:
+        """Numbers that the System derives, in the order of `derived_units`.
+
+            std^2 = J P J^T,      J = d derived / d tracked
+
+        Args:
+            tracked: values of the tracked parameters, in their units.
+            states: of the System, flat.
+            covariance: P, of the tracked parameters.
+            values: of all parameters.
+        Returns:
+            The numbers, their standard deviations, and J.
+        """
+
+        def derive(tracked: Float[Array, " parameters"]) -> Float[Array, " derived"]:
+            derived = self.system.derive(
+                self.system.states.unpack(states), self.with_tracked(tracked, values)
+            )
+            return jnp.stack([derived[name] for name in self.system.derived_units])
+
+        J = jax.jacfwd(derive)(tracked)
+        return derive(tracked), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J
+
     def values(self) -> Float[np.ndarray, " all"]:
         """Prior means of all parameters, flat, in their units."""
         return np.array([v for p in self.system.parameters for v in p.values], dtype=float)

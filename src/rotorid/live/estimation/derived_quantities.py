@@ -1,16 +1,10 @@
-"""Quantities that a System derives from its states and tracked parameters, with standard deviations, for each row.
-
-    std^2 = J P J^T,      J = d derived / d tracked
-
-`workflows.track` computes the same for a whole flight.
-"""
+"""Quantities that a System derives from its states and tracked parameters (`Joint.derived`), for each row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import casadi as ca
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -52,25 +46,8 @@ class DerivedQuantities:
 
     def _make(self) -> tuple[ca.FunctionBuffer, Callable[[], None]]:
         """The arrays of this object as a buffer, and the function on them."""
-        system = self._joint.system
-
-        def derive(
-            value: Float[Array, " parameters"], state: Float[Array, " states"], values: Float[Array, " all"]
-        ) -> Float[Array, " derived"]:
-            derived = system.derive(system.states.unpack(state), self._joint.with_tracked(value, values))
-            return jnp.stack([derived[name] for name in self._units])
-
-        def with_std(
-            value: Float[Array, " parameters"],
-            state: Float[Array, " states"],
-            covariance: Float[Array, "parameters parameters"],
-            values: Float[Array, " all"],
-        ) -> Float[Array, "2 derived"]:
-            J = jax.jacfwd(derive)(value, state, values)
-            return jnp.stack([derive(value, state, values), jnp.sqrt(jnp.diag(J @ covariance @ J.T))])
-
         arguments = (*self._arguments, self._values)
-        function = to_casadi(with_std, *arguments)
+        function = to_casadi(lambda *of: jnp.stack(self._joint.derived(*of)[:2]), *arguments)
         symbols = function.sx_in()
         dense = ca.Function("derived", symbols, [ca.densify(function(*symbols))])
         buffer, call = dense.buffer()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -429,7 +428,7 @@ def _scale_share(estimates: Estimate, names: Sequence[str]) -> float:
 def _without_velocity(estimates: Estimate, filter_: Filter) -> Estimate:
     """Mark drag, wind and bias as uninformed: without velocity in the log they cannot be separated."""
     confounded = [q.startswith(("drag", "wind", "accelerometer_bias")) for q in filter_.joint.quantities]
-    return dataclasses.replace(estimates, informed=estimates.informed & ~np.array(confounded))
+    return eqx.tree_at(lambda e: e.informed, estimates, estimates.informed & ~np.array(confounded))
 
 
 def common_relative_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
@@ -474,16 +473,10 @@ def _derived(estimates: Estimate, filter_: Filter) -> dict[str, Quantity]:
 @eqx.filter_jit
 def _derive(filter_: Filter, values, states, covariances):
     """Derived numbers of every row, their standard deviations and dependences, and the prior's standard deviations."""
-    joint, system = filter_.joint, filter_.joint.system
-
-    def derive(value, state):
-        p = joint.with_tracked(value, filter_.tuning.values)
-        derived = system.derive(system.states.unpack(state), p)
-        return jnp.stack([derived[name] for name in system.derived_units])
 
     def one(value, state, covariance):
-        J = jax.jacfwd(derive)(value, state)
-        return derive(value, state), jnp.sqrt(jnp.diag(J @ covariance @ J.T)), J != 0
+        derived, std, J = filter_.joint.derived(value, state, covariance, filter_.tuning.values)
+        return derived, std, J != 0
 
     first = prior(filter_)
     return jax.vmap(one)(values, states, covariances), one(first.value, first.state, first.covariance)[1]
