@@ -106,5 +106,5 @@ def _jax_reason(filter_: AbstractParticleFilter, data: Any, is_requested: bool) 
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return "JAX is tracing it"
     if filter_.work < MIN_PARTICLES_FOR_C:
-        return f"it has fewer than {MIN_PARTICLES_FOR_C} particles"
+        return f"it computes less than {MIN_PARTICLES_FOR_C} particles do"
     return _jax_only.get(jax.tree.structure(filter_))

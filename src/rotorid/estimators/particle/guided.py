@@ -141,6 +141,7 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         source, ancestor_stream, kernel_stream, noise_stream, redraw_stream, start_stream, *more = fork(
             state.source, 6 if is_single else 5
         )
+        choice_stream = more[0] if is_single else redraw_stream
         max_gap = self.tuning.thresholds.max_gap
         is_damaged = jnp.isinf(state.dt)
         gap = (state.dt > max_gap) | is_damaged
@@ -150,7 +151,7 @@ class AbstractGuidedFilter(AbstractParticleFilter):
         monitor, is_initialised = self._initialised_blocks(state.monitor, sample, gap)
         kernel = self._kernel(psi, state.weights, is_measured, dt)
         first = self._first_stage(
-            redraw_stream, (*more, redraw_stream)[0], state, states, kernel, sample, is_initialised, dt
+            redraw_stream, choice_stream, state, states, kernel, sample, is_initialised, dt
         )
 
         weights, log_sum, has_weight = normalise(first.log_weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,10 +16,9 @@ from rotorid.signals.series import Intervals, Series, grid, hold, integral, inte
 
 _STEP = 0.02  # s
 _GAP = 1.0  # s without a row of a signal, over which it is unknown
-_SHORT_GAP, _GAP_ROWS = (
-    0.3,
-    4.0,
-)  # s, and in periods: without thrust and specific force for longer, nothing is known
+# without thrust and specific force for longer than both, nothing is known
+_SHORT_GAP: Final = 0.3  # s
+_GAP_ROWS: Final = 4.0  # periods
 
 
 class PhaseInterval(NamedTuple):
