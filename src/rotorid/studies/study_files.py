@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from rotorid.errors import OutputError
 from rotorid.logs.write import write_whole
-from rotorid.workflows.compare.scores import Mean
+from rotorid.workflows.compare.scores import Mean, mean_over
 
 RESULTS, CURVES, PARTS = "results.parquet", "curves.parquet", "parts"
 
@@ -58,9 +58,17 @@ def mean_row(
     mean: Mean,
     cell: tuple[str, str] = ("", ""),
     setting: str = "",
+    published: float = math.nan,
 ) -> Row:
     """A mean over flights as a row. cell: trajectory and mass profile, "" for all."""
-    return Row(part, method, quantity, mean.value, unit, *cell, setting, mean.standard_error, mean.flights)
+    return Row(
+        part, method, quantity, mean.value, unit, *cell, setting, mean.standard_error, mean.flights, published
+    )
+
+
+def mean_of_all(values: Sequence[float]) -> Mean:
+    """The mean over flights, NaN where one of them has no finite number."""
+    return mean_over(values) if np.isfinite(values).all() else Mean(math.nan, math.nan, len(values))
 
 
 @dataclasses.dataclass(frozen=True)

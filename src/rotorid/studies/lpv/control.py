@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
 from scipy.spatial.transform import Rotation
 
 from rotorid.control.gain_scheduling import GainSchedule, Method
@@ -212,17 +212,18 @@ def controllers(
     return by_name
 
 
+def plant_step(system: Quadrotor, x: Float[Array, " 12"], u: Float[Array, " rotors"], mass: Float[Array, ""]):
+    """The state after a step of control, with rotor speeds in rad/s and a mass in kg."""
+    p = {**parameter_values(system), "mass": mass}
+    space = system.states
+    rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), {"rotor_speed": u}, p))  # noqa: E731
+    return integrators.step(space, rate, x, STEP)
+
+
 @functools.cache
 def _plant(system: Quadrotor):
     """A compiled function of several flights: (x, speeds, mass) -> x after a step."""
-
-    def step(x, u, mass):
-        p = {**parameter_values(system), "mass": mass}
-        space = system.states
-        rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), {"rotor_speed": u}, p))  # noqa: E731
-        return integrators.step(space, rate, x, STEP)
-
-    return jax.jit(jax.vmap(step))
+    return jax.jit(jax.vmap(functools.partial(plant_step, system)))
 
 
 def fly(

@@ -27,10 +27,9 @@ from rotorid.estimators.run import Stream
 from rotorid.geometry import rotations
 from rotorid.geometry.spaces import Rotation, Space, Vector
 from rotorid.models.quadrotor.quadrotor import Quadrotor, hover_speed
-from rotorid.models.system import GRAVITY, Parameter, System, Values, parameter_values
-from rotorid.numerics import integrators
+from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.signals.samples import Samples
-from rotorid.studies.lpv.control import STEP, Course, setpoint_at
+from rotorid.studies.lpv.control import CRASH_ANGLE, STEP, Course, plant_step, setpoint_at
 
 EVERY: Final = 2
 """Steps of control for one of the filter."""
@@ -223,7 +222,7 @@ def fly_faulty(
             speeds = command(k, x, identified)
             acted.append(speeds)
             x = np.array(step(x, speeds * np.sqrt(shares), mass))
-            if not np.max(np.abs(x[[0, 2]])) < 1.5 or not np.isfinite(x).all():
+            if not np.max(np.abs(x[[0, 2]])) < CRASH_ANGLE or not np.isfinite(x).all():
                 break
     error, mass_, estimate, std = rows[:, :4].T
     parts = np.split(rows[:, 4:], 3, axis=1)
@@ -251,10 +250,4 @@ def _identify(
 
 @functools.cache
 def _plant(system: Quadrotor):
-    def step(x, u, mass):
-        p = {**parameter_values(system), "mass": mass}
-        space = system.states
-        rate = lambda x: space.pack_tangent(system.dynamics(space.unpack(x), {"rotor_speed": u}, p))  # noqa: E731
-        return integrators.step(space, rate, x, STEP)
-
-    return jax.jit(step)
+    return jax.jit(functools.partial(plant_step, system))

@@ -45,7 +45,7 @@ from rotorid.studies.lpv.in_flight import (
     fly_faulty,
     share_filter,
 )
-from rotorid.studies.study_files import Curve, Part, Row
+from rotorid.studies.study_files import Curve, Part, Row, mean_of_all, mean_row
 
 Pilot = Literal["LQR", "fixed LPV", "NMPC", "identified LPV", "identified NMPC"]
 PILOTS: Final[tuple[Pilot, ...]] = ("LQR", "fixed LPV", "NMPC", "identified LPV", "identified NMPC")
@@ -84,12 +84,18 @@ def pilot_command(pilot: Pilot, vehicle: Quadrotor, masses: tuple[float, float],
         return _Feedback(_lqr(vehicle), course, mass, has_shares=False)
     if pilot in ("NMPC", "identified NMPC"):
         return _Predictive(vehicle, course, pilot == "identified NMPC")
-    is_fixed = pilot == "fixed LPV"
-    # without the true mass, limits of the specific thrust must allow for the error of the mass
-    limits = WIDE_SPECIFIC_THRUST if is_fixed else SPECIFIC_THRUST
-    schedule = design(vehicle, MASSES if is_fixed else masses)
-    controller = HeadingController(vehicle, schedule, rotor_speed=ROTOR_SPEED, specific_thrust=limits)
-    return _Feedback(controller, course, mass if is_fixed else None, has_shares=not is_fixed)
+    if pilot == "fixed LPV":
+        # without the true mass, limits of the specific thrust must allow for the error of the mass
+        return _Feedback(_lpv(vehicle, MASSES, WIDE_SPECIFIC_THRUST), course, mass, has_shares=False)
+    return _Feedback(_lpv(vehicle, masses, SPECIFIC_THRUST), course, None, has_shares=True)
+
+
+@functools.cache
+def _lpv(
+    vehicle: Quadrotor, masses: tuple[float, float], specific_thrust: tuple[float, float]
+) -> HeadingController:
+    schedule = design(vehicle, masses)
+    return HeadingController(vehicle, schedule, rotor_speed=ROTOR_SPEED, specific_thrust=specific_thrust)
 
 
 def _lqr(vehicle: Quadrotor) -> HeadingController:
@@ -177,7 +183,9 @@ def in_flight_part(
     filter_ = Stream(share_filter(vehicle, count))
     firsts = [first_flight(vehicle, filter_, courses[0], duration=duration, seed=s) for s in seeds]
     rows = [
-        _row("first flight", name, [f.masses[k] for f in firsts], "kg", courses[0])
+        mean_row(
+            PART, "first flight", name, "kg", mean_of_all([f.masses[k] for f in firsts]), (courses[0], "")
+        )
         for k, name in enumerate(("least mass", "largest mass"))
     ]
     curves = list(_curves("first flight", courses[0], firsts[0].flight))
@@ -207,17 +215,10 @@ def _flight_rows(pilot: Pilot, course: Course, flights: Sequence[FaultyFlight]) 
         "share error": ([float(np.median(np.abs(f.share_error(SETTLED)))) for f in flights], ""),
         "shares in their bands": ([float(np.mean(f.is_share_covered(SETTLED))) for f in flights], ""),
     }
-    return [_row(pilot, quantity, values, unit, course) for quantity, (values, unit) in numbers.items()]
-
-
-def _row(method: str, quantity: str, values: Sequence[float], unit: str, course: str = "") -> Row:
-    """The mean over flights, NaN where one of them crashed."""
-    count = len(values)
-    mean = float(np.mean(values)) if np.isfinite(values).all() else math.nan
-    error = (
-        float(np.std(values, ddof=1)) / math.sqrt(count) if count > 1 and math.isfinite(mean) else math.nan
-    )
-    return Row(PART, method, quantity, mean, unit, course, standard_error=error, flights=count)
+    return [
+        mean_row(PART, pilot, quantity, unit, mean_of_all(values), (course, ""))
+        for quantity, (values, unit) in numbers.items()
+    ]
 
 
 def _curves(method: str, course: Course, flight: FaultyFlight) -> tuple[Curve, ...]:

@@ -31,7 +31,7 @@ from rotorid.studies.lpv import standard as lpv_standard
 from rotorid.studies.lpv import stationary as lpv_stationary
 from rotorid.studies.lpv.standard_hover import quadrotor_rows
 from rotorid.studies.parts import join_parts
-from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part
+from rotorid.studies.study_files import Curve, Part, Row, load_or_make_part, mean_of_all, mean_row
 
 
 class Size(NamedTuple):
@@ -118,8 +118,8 @@ def _first_test(seeds: range) -> Part:
         "varying x1", "constant x1", "x1", lpv_likelihood.VARYING["x1c"] + 0.5 * lpv_likelihood.SECONDS * 0.1,
         [v.constant for v in changing],
     )  # fmt: skip
-    gains = np.array([v.gain for v in changing])
-    rows.append(_row("varying x1", "x1c + x1t t", "gain of log-likelihood", gains, "x1t"))
+    gain = mean_of_all([v.gain for v in changing])
+    rows.append(mean_row("varying x1", "x1c + x1t t", "gain of log-likelihood", "", gain, ("x1t", "")))
     return Part(tuple(rows))
 
 
@@ -128,13 +128,20 @@ def _estimates(
 ) -> list[Row]:
     values, std = (np.array([getattr(fit, field)[name] for fit in fits]) for field in ("values", "std"))
     is_covered = np.abs(values - true) < 1.96 * std
+    numbers = {
+        "value": values,
+        "true": np.array([true]),
+        "estimated std": std,
+        "std over data sets": np.array([values.std(ddof=1)]),
+        "covered": is_covered.astype(float),
+    }
     return [
-        _row(part, method, "value", values, name, published=published),
-        _row(part, method, "true", np.array([true]), name),
-        _row(part, method, "estimated std", std, name),
-        _row(part, method, "std over data sets", np.array([values.std(ddof=1)]), name),
-        _row(part, method, "covered", is_covered.astype(float), name),
-    ]
+        mean_row(
+            part, method, quantity, "", mean_of_all(of_fits.tolist()), (name, ""),
+            published=published if quantity == "value" else math.nan,
+        )
+        for quantity, of_fits in numbers.items()
+    ]  # fmt: skip
 
 
 def _lengths(size: Size, seeds: range) -> Part:
@@ -176,18 +183,3 @@ def _control(size: Size, seed: int) -> Part:
             for quantity, value, unit in numbers
         ]  # fmt: skip
     return Part(tuple(rows))
-
-
-def _row(
-    part: str,
-    method: str,
-    quantity: str,
-    values: np.ndarray,
-    name: str,
-    unit: str = "",
-    published: float = math.nan,
-) -> Row:
-    """The mean of some values, with its standard error."""
-    n = len(values)
-    error = float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
-    return Row(part, method, quantity, float(values.mean()), unit, name, "", "", error, n, published)
