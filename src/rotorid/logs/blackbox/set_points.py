@@ -108,6 +108,7 @@ def _agrees(
     residual = term - gain * error
     if gain <= 0.0 or float(residual @ residual) > (1.0 - _LEAST_EXPLAINED) * power:
         return False
-    (of_set_point, of_gyro), *_ = np.linalg.lstsq(np.stack([set_point, -gyro], axis=1), term, rcond=None)
+    columns = np.stack([set_point, -gyro])
+    (of_set_point, of_gyro), *_ = np.linalg.lstsq(columns @ columns.T, columns @ term, rcond=None)
     is_moved = float(np.std(set_point)) > 0.1 * float(np.std(gyro))
     return not is_moved or abs(of_set_point / of_gyro - 1.0) < _LARGEST_RATIO_ERROR
