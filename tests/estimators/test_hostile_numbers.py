@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,7 +20,7 @@ from rotorid.estimators.run import run
 from rotorid.estimators.wrench.observers import acceleration_observer, momentum_observer
 from rotorid.signals.samples import Samples
 from tests.estimators.flown import flown
-from tests.estimators.particle.test_particles import Autoregression
+from tests.estimators.particle.test_particles import Autoregression, observed
 from tests.estimators.wrench.test_wrench import HEXAROTOR, WRENCH
 from tests.systems import SYSTEMS, matched
 
@@ -76,6 +78,9 @@ def test_a_thrust_that_is_not_possible_is_not_used():
 PARTICLE_FILTERS = {
     "bootstrap": lambda: bootstrap_filter(Autoregression(), 100),
     "liu_west": lambda: liu_west(Autoregression(("alpha",)), 100, start="measured"),
+    "liu_west, kalman": lambda: liu_west(
+        Autoregression(("alpha",)), 100, states="kalman", start="measured", gate=5.0
+    ),
 }
 
 
@@ -122,6 +127,96 @@ def test_an_observer_of_the_wrench_recovers(make):
     assert is_finite[ends].all()
     assert (health[ends] == Health.OK).all()
     assert (np.abs(found.value[ends] - WRENCH) < 5.0 * found.std[ends]).all()
+
+
+FILTERS = {
+    "ekf": lambda: ekf(SYSTEMS["bare"]),
+    "msckf": lambda: msckf(SYSTEMS["bare"]),
+    "adaptive": lambda: adaptive(SYSTEMS["bare"]),
+    **PARTICLE_FILTERS,
+    "momentum observer": lambda: momentum_observer(HEXAROTOR),
+    "acceleration observer": lambda: acceleration_observer(HEXAROTOR),
+}
+
+
+def rows_for(filter_) -> Samples:
+    """200 rows of a filter's System."""
+    system = filter_.joint.system
+    if system is HEXAROTOR:
+        return flown(HEXAROTOR, np.tile(WRENCH, (200, 1)))
+    if isinstance(system, Autoregression):
+        return observed(np.full(200, 0.8), 1)
+    return matched(filter_, 1, 200)[0]
+
+
+def assert_same(found, expected) -> None:
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("make", FILTERS.values(), ids=FILTERS)
+def test_a_measurement_that_is_not_finite_counts_as_none(make):
+    filter_ = make()
+    samples = rows_for(filter_)
+    outputs = filter_.joint.system.outputs
+    name = next(iter(outputs))
+    y, blank, mask = np.array(samples.y), np.array(samples.y), np.array(samples.mask)
+    for row, value in ((120, np.nan), (140, np.inf), (141, -np.inf)):
+        y[row, outputs.stored[name].start] = value
+        blank[row, outputs.stored[name]] = blank[row - 1, outputs.stored[name]]
+        mask[row, outputs.tangent[name]] = False
+    spoilt = eqx.tree_at(lambda s: s.y, samples, jnp.asarray(y))
+    missing = eqx.tree_at(lambda s: (s.y, s.mask), samples, (jnp.asarray(blank), jnp.asarray(mask)))
+    assert_same(run(filter_, spoilt), run(filter_, missing))
+
+
+@pytest.mark.parametrize("make", FILTERS.values(), ids=FILTERS)
+def test_a_step_that_is_no_time_counts_as_0(make):
+    filter_ = make()
+    samples = rows_for(filter_)
+    wrong, none = (np.array(samples.dt) for _ in range(2))
+    for row, value in ((120, np.nan), (140, -1.0), (160, -1e300)):
+        wrong[row], none[row] = value, 0.0
+    spoilt, still = (eqx.tree_at(lambda s: s.dt, samples, jnp.asarray(dt)) for dt in (wrong, none))
+    assert_same(run(filter_, spoilt), run(filter_, still))
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken(Autoregression):
+    """One function of it has no number for states above 5."""
+
+    function: str = ""
+
+    def _broken(self, function, x, values):
+        if function != self.function:
+            return values
+        return {name: jnp.where(x["theta"] > 5.0, jnp.nan, value) for name, value in values.items()}
+
+    def dynamics(self, x, u, p):
+        return self._broken("dynamics", x, super().dynamics(x, u, p))
+
+    def observe(self, x, u, p):
+        return self._broken("observe", x, super().observe(x, u, p))
+
+    def measurement_noise(self, x, u, p):
+        return self._broken("measurement_noise", x, super().measurement_noise(x, u, p))
+
+
+@pytest.mark.parametrize("function", ["dynamics", "observe", "measurement_noise"])
+@pytest.mark.parametrize("make", [bootstrap_filter, liu_west])
+def test_particles_without_a_number_are_not_used(make, function):
+    """The prior, of standard deviation 3.2, has some particles above 5; the state stays near 0, measured from row 5 on."""
+    samples = observed(np.full(100, 0.5), 3, w=0.1, missing=range(1, 5))
+    tracked = ("alpha",) if make is liu_west else ()
+    found = run(make(Broken(tracked, w=0.1, function=function), 500), samples)
+    expected = run(make(Autoregression(tracked, w=0.1), 500), samples)
+    is_finite = np.isfinite(np.asarray(found.state)[:, 0]) & np.isfinite(np.asarray(found.state_std)[:, 0])
+    health = np.asarray(found.health)
+    assert (health[~is_finite] == Health.DIVERGED).all()
+    assert is_finite[2:].all()
+    assert (health[2:] != Health.DIVERGED).all()
+    difference = np.abs(found.state - expected.state)[20:, 0]
+    assert (difference < 0.5 * np.asarray(expected.state_std)[20:, 0]).all()
 
 
 def test_health_is_not_good_beside_a_number_that_is_not_finite():

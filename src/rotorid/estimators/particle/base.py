@@ -225,8 +225,14 @@ def cloud_moments(
 def mean_variance(
     std: Float[Array, "measured n"] | Float[Array, " measured"], weights: Float[Array, " n"]
 ) -> Float[Array, " measured"]:
-    """Mean variance of the measurement noise, given for each particle or for all."""
-    return std * std if std.ndim == 1 else (std * std) @ weights
+    """Mean variance of the measurement noise, given for each particle or for all. A particle without a finite one is left
+    out."""
+    variance = std * std
+    if std.ndim == 1:
+        return variance
+    is_finite = jnp.isfinite(variance)
+    used = jnp.where(is_finite, weights, 0.0)
+    return jnp.sum(jnp.where(is_finite, variance, 0.0) * used, axis=1) / jnp.sum(used, axis=1)
 
 
 def updated_monitor(
