@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -120,13 +121,30 @@ def test_an_observer_of_the_wrench_recovers(make):
     spoilt = eqx.tree_at(lambda s: (s.u, s.y, s.dt), clean, (jnp.asarray(u), jnp.asarray(y), jnp.asarray(dt)))
     found = run(observer, spoilt)
     numbers_of = [np.asarray(leaf, float).reshape(len(u), -1) for leaf in jax.tree.leaves(found)]
-    is_finite = np.isfinite(np.concatenate(numbers_of, axis=1)).all(axis=1)
+    is_finite = np.all(np.isfinite(np.concatenate(numbers_of, axis=1)), axis=1)
     health = np.asarray(found.health)
     assert (health[~is_finite] == Health.DIVERGED).all()
     ends = np.arange(159, len(u), 60)
     assert is_finite[ends].all()
     assert (health[ends] == Health.OK).all()
     assert (np.abs(found.value[ends] - WRENCH) < 5.0 * found.std[ends]).all()
+
+
+def test_the_momentum_observer_starts_again_after_numbers_that_overflow():
+    """Velocities that last are accepted in the end; the squares of these overflow."""
+    clean = flown(HEXAROTOR, np.tile(WRENCH, (1200, 1)))
+    y = np.array(clean.y)
+    y[200:600, HEXAROTOR.outputs.stored["velocity"]] = 1e300 * (-1.0) ** (np.arange(400) // 10)[:, None]
+    observer = momentum_observer(HEXAROTOR)
+    found = run(observer, eqx.tree_at(lambda s: s.y, clean, jnp.asarray(y)))
+    leaves = [np.asarray(leaf, float).reshape(len(y), -1) for leaf in jax.tree.leaves(found)]
+    is_finite = np.all(np.isfinite(np.concatenate(leaves, axis=1)), axis=1)
+    health = np.asarray(found.health)
+    assert is_finite.all()
+    assert (health[200:600] != Health.OK).all()
+    assert Health.DIVERGED in health[200:600]
+    assert health[-1] == Health.OK
+    assert (np.abs(found.value[-1] - WRENCH) < 5.0 * found.std[-1]).all()
 
 
 FILTERS = {
@@ -203,11 +221,15 @@ class Broken(Autoregression):
 
 
 @pytest.mark.parametrize("function", ["dynamics", "observe", "measurement_noise"])
-@pytest.mark.parametrize("make", [bootstrap_filter, liu_west])
+@pytest.mark.parametrize(
+    "make",
+    [bootstrap_filter, liu_west, partial(liu_west, states="kalman")],
+    ids=["bootstrap", "liu_west", "kalman"],
+)
 def test_particles_without_a_number_are_not_used(make, function):
     """The prior, of standard deviation 3.2, has some particles above 5; the state stays near 0, measured from row 5 on."""
-    samples = observed(np.full(100, 0.5), 3, w=0.1, missing=range(1, 5))
-    tracked = ("alpha",) if make is liu_west else ()
+    samples = observed(np.full(100, 0.5), 3, w=0.1, missing=range(5))
+    tracked = () if make is bootstrap_filter else ("alpha",)
     found = run(make(Broken(tracked, w=0.1, function=function), 500), samples)
     expected = run(make(Autoregression(tracked, w=0.1), 500), samples)
     is_finite = np.isfinite(np.asarray(found.state)[:, 0]) & np.isfinite(np.asarray(found.state_std)[:, 0])

@@ -194,7 +194,7 @@ def in_flight_line(n: Numbers) -> str:
     courses = _courses(n)
     errors = {p: [n.get(IN_FLIGHT, p, "rms error", c).value for c in courses] for p in PILOTS}
     texts = [
-        f"{p} {number_text(float(np.mean(e)))} m" if np.isfinite(e).all() else f"{p} crashed"
+        f"{p} {1e3 * np.mean(e):.0f} mm" if np.isfinite(e).all() else f"{p} crashed"
         for p, e in errors.items()
     ]
     return (
