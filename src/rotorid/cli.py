@@ -51,6 +51,11 @@ COMMANDS: Final = {
         has_json=True,
         has_report=True,
     ),
+    "learn-mass": Entry(
+        "rotorid.workflows.learn_mass.command",
+        "Train a network (extreme learning machine) that estimates the mass, from flights of known mass.",
+        has_json=True,
+    ),
     "fit-dlm": Entry(
         "rotorid.workflows.fit_dlm.command",
         "Fit a dynamic linear model to a column: trend, season, regressors and ARMA, with maximum-likelihood variances.",

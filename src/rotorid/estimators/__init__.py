@@ -15,6 +15,7 @@ preintegration.py  pre-integration of inputs between two measurements
 adaptive.py        mixture of EKFs over the time of the last change
 hypotheses.py      the hypotheses of that mixture
 dlm.py             Kalman filter, smoother and likelihood of dynamic linear models
+elm/               the mass by a learned network
 battery/           resistance of a battery, power and remaining time in hover
 particle/          particle filters
 wrench/            observers of the external wrench

@@ -47,7 +47,7 @@ class Health(enum.IntEnum):
             Health.NO_INFORMATION: "the data carry little information about the first tracked parameter, or do not yet decide "
             "whether it changed",
             Health.OUTLIER: "a measurement was rejected",
-            Health.OUT_OF_RANGE: "the model does not hold here (rotors at their limit): measurements have little weight",
+            Health.OUT_OF_RANGE: "the model does not hold here (rotors at their limit, or outside of a network's training)",
             Health.INCONSISTENT: "innovations are larger than the model expects",
             Health.RECOVERING: "restarted after a gap, or covariance reset after repeated large innovations",
             Health.DIVERGED: "numbers became invalid; restarted from the prior",

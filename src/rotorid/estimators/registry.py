@@ -32,8 +32,9 @@ class EstimatorEntry:
 
     name: on the command line, in JSON and in the column `estimator`. label: in text. builder: "module:function".
     description: in help texts, a phrase. colours: of its lines in charts, on a light and on a dark page, as "#rrggbb".
-    needs_model: whether it runs over a learned model only (`rotorid learn`). most_rate: of the rows of a flight, Hz; a flight
-    with more is thinned. identifies: how many of the tracked parameters it identifies, None for all; the others are uninformed.
+    needs_model: whether it runs with a learned model only (`rotorid learn`, `rotorid learn-mass`). most_rate: of the rows of a
+    flight, Hz; a flight with more is thinned. identifies: how many of the tracked parameters it identifies, None for all; the
+    others are uninformed.
     """
 
     name: str
@@ -115,8 +116,24 @@ _LOG_ESTIMATORS = _table(
     ),
 )
 
-TRACK_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **_LOG_ESTIMATORS})
-"""Those that track a log: also what is too slow for a live stream and has no C form."""
+LOG_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **_LOG_ESTIMATORS})
+"""Those of a log: also what is too slow for a live stream and has no C form."""
+
+LEARNED_ESTIMATORS: Final = _table(
+    EstimatorEntry(
+        name="elm",
+        label="ELM",
+        builder="rotorid.estimators.elm.estimator:elm_mass",
+        description="network trained by rotorid learn-mass; mass only",
+        colours=("#5f6b00", "#c3d13b"),
+        needs_model=True,
+        identifies=1,
+    ),
+)
+"""Those that need a model, the keyword `network` of their builders."""
+
+TRACK_ESTIMATORS: Final = MappingProxyType({**LOG_ESTIMATORS, **LEARNED_ESTIMATORS})
+"""Those of `rotorid track`."""
 
 WRENCH_OBSERVERS: Final = _table(
     EstimatorEntry(

@@ -7,6 +7,8 @@ features.py       Features from which a regressor estimates the mass of a multir
 hidden_layer.py   The random hidden layer of an extreme learning machine
 knode.py          Training of residuals: knowledge-based neural ODEs
 least_squares.py  Recursive regularised least squares
+mass_network.py   Training of the network of the estimator elm
+mass_network_files.py  A trained mass network as a folder
 model_files.py    A learned model as a folder
 prediction.py     Prediction errors of a System with residual heads over training windows
 scikit_learn.py   What the regressors take from scikit-learn

@@ -12,7 +12,7 @@ import typer
 
 from rotorid.errors import SettingError
 from rotorid.estimators import registry as estimators
-from rotorid.estimators.registry import ESTIMATORS, TRACK_ESTIMATORS, EstimatorName
+from rotorid.estimators.registry import ESTIMATORS, LEARNED_ESTIMATORS, TRACK_ESTIMATORS, EstimatorName
 from rotorid.models import registry as systems
 from rotorid.models.airframe.measured import WEIGHED, check_span
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
@@ -20,6 +20,7 @@ from rotorid.terminal import completion
 from rotorid.terminal.output import current_output
 
 if TYPE_CHECKING:
+    from rotorid.learning.mass_network_files import TrainedMassModel
     from rotorid.logs.flight import Flight
     from rotorid.models.airframe.airframe import Airframe
     from rotorid.results.files import Input
@@ -143,6 +144,16 @@ ModelOption = Annotated[
         "--model",
         metavar="MODEL",
         help="Result folder of `rotorid learn`: its parameters replace those of the airframe, and its residual is added.",
+        show_default=False,
+    ),
+]
+
+MassModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Result folder of `rotorid learn-mass`, for the estimator elm.",
         show_default=False,
     ),
 ]
@@ -287,16 +298,47 @@ def estimator_names(text: str, table: Collection[str] = ESTIMATORS) -> tuple[Est
     return names
 
 
+def mass_model_of(
+    folder: Path | None, names: Collection[EstimatorName], known_mass: float | None = None
+) -> TrainedMassModel | None:
+    """The model of the option `--model` for these estimators; None where none of them needs one.
+
+    Raises:
+        SettingError: an estimator needs a model and there is none, or the reverse, or the mass is fixed.
+        LogFormatError: the folder has no mass network.
+    """
+    needing = [name for name in names if name in LEARNED_ESTIMATORS]
+    if folder is None:
+        if needing:
+            raise SettingError(
+                f"{needing[0]} needs a trained network: give --model, a folder of `rotorid learn-mass`"
+            )
+        return None
+    if not needing:
+        raise SettingError(
+            f"--model is for {', '.join(LEARNED_ESTIMATORS)}: add it to --estimators, or leave --model out"
+        )
+    if known_mass is not None:
+        raise SettingError(
+            f"{needing[0]} estimates the mass, which --known-mass fixes; leave one of them out"
+        )
+    from rotorid.learning.mass_network_files import load_network
+
+    return load_network(folder)
+
+
 def system_name(text: str) -> SystemName:
     """Check the name of a System. Raises SettingError for an unknown name."""
     systems.check_system(text, TRACKED_SYSTEMS)
     return text
 
 
-def input_files(log: Path, airframe: str | None, mapping: Path | None, truth: Path | None) -> list[Input]:
+def input_files(
+    log: Path, airframe: str | None, mapping: Path | None, truth: Path | None, model: Path | None = None
+) -> list[Input]:
     """The input files of a result. The airframe is included if it is a file."""
     from rotorid.results.files import file_input
 
     own = Path(airframe) if airframe is not None and Path(airframe).is_file() else None
-    roles = {"log": log, "airframe": own, "mapping": mapping, "truth": truth}
+    roles = {"log": log, "airframe": own, "mapping": mapping, "truth": truth, "model": model}
     return [file_input(role, path) for role, path in roles.items() if path is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rotorid.estimators.registry import TRACK_ESTIMATORS
+from rotorid.estimators.registry import LOG_ESTIMATORS
 from rotorid.results.files import REPORT, SUMMARY
 from rotorid.terminal.arguments import AirframeOption, Mapping, folder_option
 from rotorid.terminal.completion import one_of
@@ -89,9 +89,9 @@ def lpv(
             "--estimator",
             "-e",
             metavar="NAME",
-            autocompletion=one_of(TRACK_ESTIMATORS),
+            autocompletion=one_of(LOG_ESTIMATORS),
             help="Track the mass along the flights by this estimator; its range, with 3 standard deviations, is that of the "
-            f"model. One of {', '.join(TRACK_ESTIMATORS)}.",
+            f"model. One of {', '.join(LOG_ESTIMATORS)}.",
             show_default=False,
         ),
     ] = None,

@@ -16,7 +16,7 @@ from rotorid.control.gain_scheduling import GainSchedule, Method
 from rotorid.control.heading import heading_schedule
 from rotorid.errors import SettingError
 from rotorid.estimators.base import Health
-from rotorid.estimators.registry import TRACK_ESTIMATORS, EstimatorName, check_estimator
+from rotorid.estimators.registry import LOG_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.lpv.bounds import (
@@ -64,7 +64,7 @@ class LpvSettings:
 
     def __post_init__(self) -> None:
         if self.estimator is not None:
-            check_estimator(self.estimator, TRACK_ESTIMATORS)
+            check_estimator(self.estimator, LOG_ESTIMATORS)
         if self.margin < 0 or not math.isfinite(self.margin):
             raise SettingError(f"the margin {self.margin:g} must be 0 or more")
         if self.components < 0:

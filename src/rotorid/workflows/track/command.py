@@ -13,6 +13,7 @@ from rotorid.terminal.arguments import (
     KnownMass,
     Log,
     Mapping,
+    MassModel,
     MassOption,
     Mcap,
     Span,
@@ -25,11 +26,13 @@ from rotorid.terminal.arguments import (
     folder_option,
     input_files,
     mass_and_std,
+    mass_model_of,
     system_name,
 )
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
+    from rotorid.learning.mass_network_files import TrainedMassModel
     from rotorid.logs.flight import Flight
     from rotorid.models.airframe.airframe import Airframe
     from rotorid.results.files import Input
@@ -48,6 +51,7 @@ def track(
     estimators: TrackEstimators = "ekf,ukf",
     system: System = "multirotor",
     known_mass: KnownMass = None,
+    model: MassModel = None,
     mapping: Mapping = None,
     truth: Truth = None,
     output: Folder = None,
@@ -61,29 +65,33 @@ def track(
     from rotorid.terminal.console import setup_jax, status
 
     folder = output or Path(f"{log.stem}-track")
-    names, model = estimator_names(estimators, TRACK_ESTIMATORS), system_name(system)
+    names, system_ = estimator_names(estimators, TRACK_ESTIMATORS), system_name(system)
     weighed = mass_and_std(mass)
     with status("Starting"):
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
         from rotorid.models.airframe.from_log.make import airframe_to_track
+        from rotorid.models.airframe.mass import with_mass
         from rotorid.results.files import check_folder
         from rotorid.workflows.track.summary import Settings
 
         check_folder(folder)
+        learned = mass_model_of(model, names, known_mass)
         vehicle = airframe_of(airframe, None, weighed, span) if airframe else None
+        if vehicle is None and learned is not None and span is None:
+            vehicle = with_mass(learned.airframe, weighed)
     with status(f"Reading {log.name}"):
         flight = read(log, mapping)
         if truth is not None:
             flight = attach_truth(flight, truth)
-        inputs = input_files(log, airframe, mapping, truth)
+        inputs = input_files(log, airframe, mapping, truth, model)
     others = {}
     if vehicle is None:
         made = airframe_of(None, flight, weighed, span)
         others, vehicle = airframe_file(made), airframe_to_track(made, flight)
-    settings = Settings("track", names, model, vehicle.name, known_mass)
-    summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap, others)
+    settings = Settings("track", names, system_, vehicle.name, known_mass)
+    summary = track_and_write(flight, vehicle, settings, folder, inputs, mcap, others, learned)
     from rotorid.workflows.track.terminal import show
 
     print_result(summary.to_json, lambda console: show(summary, folder, console), folder / REPORT)
@@ -97,6 +105,7 @@ def track_and_write(
     inputs: Sequence[Input] = (),
     mcap: bool = False,
     others: dict[str, bytes] | None = None,
+    learned: TrainedMassModel | None = None,
 ) -> Summary:
     """Track a flight and write the results into a folder, with a status line in the terminal.
 
@@ -108,8 +117,10 @@ def track_and_write(
         inputs: the files that the flight and the airframe were read from.
         mcap: whether to write the estimates as MCAP too.
         others: more files, contents by name.
+        learned: the model of an estimator that needs one.
     """
     from rotorid.estimators.registry import estimator_label
+    from rotorid.learning.mass_network_files import check_use
     from rotorid.models.registry import system_for
     from rotorid.terminal.console import status
     from rotorid.workflows.track.battery.sag import unlogged_sag, with_unlogged_sag
@@ -128,6 +139,8 @@ def track_and_write(
 
     with status("Preparing the flight"):
         system = system_for(flight, airframe, settings.system, settings.known_mass)
+        if learned is not None:
+            check_use(learned, flight, airframe, settings.system, system)
         prepared = prepare_flight(flight, airframe, system)
         common_std = common_relative_std(airframe, settings.known_mass)
         errors = model_errors(prepared.flight, airframe, prepared.t, settings.known_mass)
@@ -136,7 +149,7 @@ def track_and_write(
     tracks, sags = [], []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):
-            tracked = track_prepared(prepared, name, settings.system, common_std)
+            tracked = track_prepared(prepared, name, settings.system, common_std, learned)
             tracked = with_model_errors(tracked, prepared.flight, errors)
             sag = unlogged_sag(tracked, prepared.flight)
             tracks.append(with_doubts(with_unlogged_sag(tracked, prepared.flight), doubts))

@@ -69,7 +69,8 @@ def track_page(tracks: Sequence[Track], flight: Flight, motion: Motion, summary:
     _cards(page, lead, estimator_summary, summary)
     _main(page, tracks, lead, summary)
     _secondary(page, tracks, summary, lead)
-    _innovations(page, tracks, lead, estimator_summary)
+    if lead.nis_dof.any():
+        _innovations(page, [t for t in tracks if t.nis_dof.any()], lead, estimator_summary)
     _motion(page, tracks, motion, lead, estimator_summary.quantities[lead.main_quantity])
     _battery(page, summary)
     _numbers(page, summary)
@@ -129,9 +130,10 @@ def _cards(page: Page, lead: Track, estimator_summary: EstimatorSummary, summary
             f"of the time ({estimator_label(lead.estimator)})",
         )
     )
-    cards.append(
-        card("NIS / dimension", _ratio(estimator_summary.consistency), note="1 for a consistent filter")
-    )
+    if math.isfinite(estimator_summary.consistency):
+        cards.append(
+            card("NIS / dimension", _ratio(estimator_summary.consistency), note="1 for a consistent filter")
+        )
     if estimator_summary.explained:
         cards.append(_explained_card(estimator_summary))
     page.add(f'<div class="cards">{"".join(cards)}</div>')

@@ -13,7 +13,7 @@ import numpy as np
 
 from rotorid.estimators.base import Health
 from rotorid.estimators.battery.estimator import BatteryEstimate
-from rotorid.estimators.registry import EstimatorName
+from rotorid.estimators.registry import LEARNED_ESTIMATORS, EstimatorName
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.models.registry import SystemName
@@ -356,16 +356,18 @@ def _doubts(tracks: Sequence[Track], lead: Track) -> list[Finding]:
         value, std = float(other.value[-1]), float(other.std[-1])
         if track.health[-1] == Health.DIVERGED or not np.isfinite(value):
             findings.append(Finding("estimator_diverged", Severity.WARNING, {"estimator": track.estimator}))
-        elif _distance(main, other) > _DISAGREE:
+        elif _distance(main, other, are_alike=track.estimator not in LEARNED_ESTIMATORS) > _DISAGREE:
             values = {"estimator": track.estimator, "value": value, "std": std, "unit": other.unit}
             findings.append(Finding("estimators_disagree", Severity.WARNING, values))
     return findings
 
 
-def _distance(a: Quantity, b: Quantity) -> float:
-    """The difference of two final values, in standard deviations of the more precise one."""
+def _distance(a: Quantity, b: Quantity, *, are_alike: bool) -> float:
+    """The difference of two final values, in standard deviations of the more precise one, or of the difference where the two
+    do not have the same model."""
     difference = abs(float(a.value[-1] - b.value[-1]))
-    return difference / max(float(min(a.change_std[-1], b.change_std[-1])), 1e-12)
+    first, second = (float(q.change_std[-1]) for q in (a, b))
+    return difference / max(min(first, second) if are_alike else math.hypot(first, second), 1e-12)
 
 
 def _truth_findings(tracks: Sequence[Track], name: str) -> list[Finding]:

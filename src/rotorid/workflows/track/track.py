@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.display import AbstractDisplay, Overview
+from rotorid.errors import SettingError
 from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
 from rotorid.estimators.base import Estimate, Health, prior
+from rotorid.estimators.elm.estimator import ElmMass
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.hypotheses import change_times
 from rotorid.estimators.particle.changepoints import change_peaks
@@ -24,6 +26,7 @@ from rotorid.estimators.registry import TRACK_ESTIMATORS, EstimatorName, check_e
 from rotorid.estimators.rotor_faults.flight import FlightFaults, find_rotor_faults
 from rotorid.estimators.run import run
 from rotorid.findings import Finding, Severity
+from rotorid.learning.mass_network_files import TrainedMassModel, check_use, load_network
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import to_flight
 from rotorid.models.airframe.airframe import Airframe
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     import pyarrow as pa
 
-Filter = AbstractGaussianFilter | Adaptive | LiuWest
+Filter = AbstractGaussianFilter | Adaptive | LiuWest | ElmMass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,6 +249,7 @@ def track(
     mass: Weighed | None = None,
     span: float | None = None,
     known_mass: float | None = None,
+    network: TrainedMassModel | str | Path | None = None,
 ) -> Track:
     """Track the parameters of a flight's vehicle with settings that suit any flight. It computes in float64.
 
@@ -258,6 +262,7 @@ def track(
         mass: as weighed, kg, alone or with its standard deviation; with an airframe, it replaces the mass there.
         span: distance of opposite motors, m, for an airframe that is made from the log.
         known_mass: kg; the thrust scale is then tracked in place of the mass.
+        network: of `rotorid learn-mass` or its folder, for the estimator "elm"; without an airframe, its own is used.
     Returns:
         Estimates by quantity in SI units, over the parts of the flight in the air. Their health is nowhere OK where the
         airframe cannot be that of the flight (see `plausibility_findings`). Their bands contain the errors of the model that
@@ -271,20 +276,41 @@ def track(
     check_system(system, TRACKED_SYSTEMS)
     with jax.enable_x64(True):
         flight = to_flight(flight)
+        learned = _learned(network, estimator)
+        if learned is not None and airframe is None:
+            airframe = learned.airframe
         vehicle = airframe_of_flight(airframe, flight, mass, span)
         if airframe is None:
             vehicle = airframe_to_track(vehicle, flight)
-        return _track(flight, vehicle, estimator, system, known_mass)
+        return _track(flight, vehicle, estimator, system, known_mass, learned)
+
+
+def _learned(
+    network: TrainedMassModel | str | Path | None, estimator: EstimatorName
+) -> TrainedMassModel | None:
+    """The model of an estimator that needs one. Raises SettingError where it has none, or one that it does not need."""
+    if (network is not None) != TRACK_ESTIMATORS[estimator].needs_model:
+        need = "needs a network" if network is None else "takes no network"
+        raise SettingError(f"{estimator} {need} of `rotorid learn-mass`")
+    return network if network is None or isinstance(network, TrainedMassModel) else load_network(network)
 
 
 def _track(
-    flight: Flight, airframe: Airframe, estimator: EstimatorName, system: SystemName, known_mass: float | None
+    flight: Flight,
+    airframe: Airframe,
+    estimator: EstimatorName,
+    system: SystemName,
+    known_mass: float | None,
+    learned: TrainedMassModel | None,
 ) -> Track:
     model = system_for(flight, airframe, system, known_mass)
+    if learned is not None:
+        check_use(learned, flight, airframe, system, model)
     prepared = prepare_flight(flight, airframe, model)
     errors = model_errors(prepared.flight, airframe, prepared.t, known_mass)
     doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
-    tracked = track_prepared(prepared, estimator, system, common_relative_std(airframe, known_mass))
+    common_std = common_relative_std(airframe, known_mass)
+    tracked = track_prepared(prepared, estimator, system, common_std, learned)
     from rotorid.workflows.track.battery.sag import with_unlogged_sag
 
     tracked = with_unlogged_sag(with_model_errors(tracked, prepared.flight, errors), prepared.flight)
@@ -305,6 +331,7 @@ def track_prepared(
     estimator: EstimatorName,
     system: SystemName,
     common_std: Mapping[str, float] | None = None,
+    learned: TrainedMassModel | None = None,
 ) -> Track:
     """Track the parameters of a prepared flight.
 
@@ -313,9 +340,15 @@ def track_prepared(
         estimator: a key of `TRACK_ESTIMATORS`.
         system: the name of the prepared System.
         common_std: see `to_track`.
+        learned: the model of an estimator that needs one. It was trained on known masses, so its own standard deviation has the
+            error of the thrust. Its track has the mass alone, and no innovations.
     """
     entry = TRACK_ESTIMATORS[estimator]
-    filter_ = entry.build(prepared.system, **prepared.noise.tuning)
+    settings = prepared.noise.tuning
+    if entry.needs_model:
+        assert learned is not None
+        settings, common_std = settings | {"network": learned.network}, None
+    filter_ = entry.build(prepared.system, **settings)
     estimates = _run_at_rate(filter_, prepared, entry.most_rate)
     if entry.identifies is not None:
         is_identified = np.arange(estimates.informed.shape[1]) < entry.identifies
@@ -323,9 +356,21 @@ def track_prepared(
     if "velocity" not in prepared.flight:
         estimates = _without_velocity(estimates, filter_)
     tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
-    explained = explained_shares(filter_, estimates, prepared.samples)
-    tracked = dataclasses.replace(tracked, explained=explained, phases=prepared.phases)
+    if entry.needs_model:
+        mass = {"mass": tracked.quantities["mass"]}
+        tracked = dataclasses.replace(
+            tracked, quantities=mass, innovations={}, truth=_of(tracked.truth, mass)
+        )
+    else:
+        tracked = dataclasses.replace(
+            tracked, explained=explained_shares(filter_, estimates, prepared.samples)
+        )
+    tracked = dataclasses.replace(tracked, phases=prepared.phases)
     return _with_faults(tracked, prepared.faults)
+
+
+def _of(truth: Mapping[str, Float[np.ndarray, " n"]], names: Collection[str]) -> dict[str, np.ndarray]:
+    return {name: values for name, values in truth.items() if name in names}
 
 
 def _run_at_rate(filter_: Filter, prepared: PreparedFlight, most_rate: float) -> Estimate:

@@ -1,0 +1,113 @@
+"""`rotorid learn-mass`, and its networks in `rotorid track`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from rotorid.cli import app
+from rotorid.logs.read import read
+from rotorid.logs.write import write_table
+from rotorid.simulation.flight import simulate
+
+Call = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two flights with a known, changing mass."""
+    place = tmp_path_factory.mktemp("flights")
+    for seed in (1, 2):
+        write_table(simulate("loop", "steps", seed, duration=12.0), place / f"flight{seed}.csv")
+    return place
+
+
+TRAIN = ("learn-mass", "flight1.csv", "--airframe", "simulated-quad", "-o", "net")
+
+
+def test_a_network_tracks_another_flight_of_the_vehicle(folder: Path, call: Call) -> None:
+    said = call(folder, *TRAIN)
+    assert "Error of the mass on held-out rows" in said
+    assert sorted(p.name for p in (folder / "net").iterdir()) == [
+        "airframe.toml",
+        "model.json",
+        "summary.json",
+        "weights.safetensors",
+    ]
+    summary = json.loads((folder / "net" / "summary.json").read_text())
+    assert summary["flights"][0]["name"] == "flight1.csv"
+    assert 0.0 < summary["held_out_rms"] < 0.2
+    first = {p.name: p.read_bytes() for p in (folder / "net").iterdir()}
+    call(folder, *TRAIN)
+    assert first == {p.name: p.read_bytes() for p in (folder / "net").iterdir()}
+
+    call(folder, "track", "flight2.csv", "-e", "ekf,elm", "--model", "net", "-o", "both")
+    table = pl.read_parquet(folder / "both" / "estimates.parquet").filter(pl.col("estimator") == "elm")
+    assert table["drag"].is_null().all()
+    healthy = table.filter(pl.col("health") == "ok")
+    assert len(healthy) > 100
+    numbers = json.loads((folder / "both" / "summary.json").read_text())
+    assert numbers["estimators"]["elm"]["quantities"].keys() == {"mass"}
+    truth = read(folder / "flight2.csv")["true_mass"]
+    true_mass = truth.values[np.searchsorted(truth.times, healthy["t"].to_numpy(), side="right") - 1, 0]
+    assert (
+        np.mean(np.abs(healthy["mass"].to_numpy() - true_mass) < 1.96 * healthy["mass_std"].to_numpy()) > 0.9
+    )
+    assert any(i["role"] == "model" for i in numbers["inputs"])
+
+    call(folder, "track", "flight2.csv", "-e", "elm", "--model", "net", "-o", "alone")
+    assert "NIS" not in (folder / "alone" / "report.html").read_text().split("<script")[0]
+    alone = pl.read_parquet(folder / "alone" / "estimates.parquet")
+    assert np.array_equal(alone["mass"], table["mass"])
+
+
+def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    call(folder, *TRAIN)
+    call(folder, *TRAIN[:-1], "bare", "--system", "multirotor-bare")
+    (folder / "cut").mkdir(exist_ok=True)
+    for path in (folder / "net").iterdir():
+        content = path.read_bytes()
+        (folder / "cut" / path.name).write_bytes(content[:-100] if path.suffix == ".safetensors" else content)
+    flight = simulate("loop", "steps", 2, duration=12.0)
+    for name, missing in (("still.csv", "velocity"), ("unknown.csv", "true_mass")):
+        signals = {n: signal for n, signal in flight.signals.items() if n != missing}
+        write_table(dataclasses.replace(flight, signals=signals), folder / name)
+
+    def refused(*arguments: str) -> str:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", "500")
+        result = CliRunner().invoke(app, list(arguments))
+        assert result.exit_code == 2, result.output
+        lines = [line for line in result.stderr.splitlines() if line.strip()]
+        assert len(lines) == 1, result.stderr
+        return lines[0]
+
+    use = ("track", "flight2.csv", "-a", "simulated-quad", "-o", "none", "-e")
+    assert "--model" in refused(*use, "elm")
+    assert "elm" in refused(*use, "ekf", "--model", "net")
+    assert "--known-mass" in refused(*use, "elm", "--model", "net", "--known-mass", "1")
+    assert "learn-mass" in refused(*use, "elm", "--model", "nowhere")
+    assert "learn-mass" in refused(*use, "elm", "--model", "flight1.csv")
+    assert "not a complete mass network" in refused(*use, "elm", "--model", "cut")
+    assert "multirotor-bare" in refused(*use, "elm", "--model", "bare")
+    assert "velocity" in refused("track", "still.csv", "-e", "elm", "--model", "net", "-o", "none")
+    other = refused("track", "flight2.csv", "-a", "quadrotor-x", "-e", "elm", "--model", "net", "-o", "none")
+    assert "simulated-quad" in other
+    assert "mass is not known" in refused("learn-mass", "unknown.csv", *TRAIN[2:-1], "none")
+    assert "2 masses" in refused(*TRAIN[:-1], "none", "--masses", "1,2")
+    assert "kg" in refused(*TRAIN[:-1], "none", "--masses", "heavy")
+    assert "above 0" in refused(*TRAIN[:-1], "none", "--masses", "-1")
+    assert not (folder / "none").exists()
+
+
+def test_masses_may_be_given(folder: Path, call: Call) -> None:
+    call(folder, *TRAIN[:-1], "given", "--masses", "1.1")
+    summary = json.loads((folder / "given" / "summary.json").read_text())
+    assert summary["flights"][0]["masses"] == [1.1, 1.1]
