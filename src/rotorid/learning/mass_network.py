@@ -159,7 +159,7 @@ def train_mass_network(
     if len(flights) == 1:
         flight_errors = []
     typical = _typical(X)
-    d = disagreement(X, typical)
+    d = np.asarray(disagreement(X, typical))
     floor, slope = _error_model(np.square(errors), d)
     flight_std = np.sqrt(
         (_PRIOR_FLIGHTS * thrust_std**2 + np.sum(np.square(flight_errors)))

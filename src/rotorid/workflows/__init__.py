@@ -14,6 +14,7 @@ fly_back/   Validate a model by fly-back, on flights that it was not fitted to
 identify/   Identify the airframe of a vehicle from its flights
 inspect/    `rotorid inspect`: contents and checks of a log
 learn/      `rotorid learn`: parameters, then a learned residual
+learn_mass/ `rotorid learn-mass`: a network that estimates the mass, from flights of known mass
 lpv/        `rotorid lpv`: LPV model, bounds, controller
 plan/       `rotorid plan`: experiment design, simulated validation, files to fly
 simulate/   `rotorid simulate`: simulated flights

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 TIME_CONSTANTS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -83,7 +84,7 @@ def reference_inverse_mass(windows: FadingWindows) -> Float[Array, ""]:
 
 
 def window_ratios(
-    windows: FadingWindows, velocity_noise: Float[Array, ""]
+    windows: FadingWindows, velocity_noise: Float[Array | np.ndarray, ""]
 ) -> tuple[Float[Array, ""], Float[Array, " ratios"]]:
     """b_0 in 1/kg, and the ratios of the module. velocity_noise: sigma_v, m/s."""
     b = reference_inverse_mass(windows)

@@ -2,11 +2,11 @@
 
 command.py      the command line
 track.py        the prepared flight, and the estimates as a `Track`
+estimation/      the run of an estimator over a flight, and how much of the motion its model explains
 motion.py       thrust, speed and path of the vehicle, for the report
 plausibility.py whether airframe and log can be of one vehicle
 model_errors.py errors of the model that a flight shows, and the bands that contain them
 phases/          phases of the flight, and the mass at take-off and landing
-prediction.py   how much of the motion the model explains
 battery/        thrust that falls steadily in a log without battery voltage
 changes.py      changes and jumps of the main quantity
 innovations.py  consistency of the innovations, and its figures

@@ -14,17 +14,9 @@ from jaxtyping import Bool, Float, Int
 
 from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import SettingError
-from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
-from rotorid.estimators.base import Estimate, Health, prior
-from rotorid.estimators.elm.estimator import ElmMass
-from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
-from rotorid.estimators.hypotheses import change_times
-from rotorid.estimators.particle.changepoints import change_peaks
-from rotorid.estimators.particle.guided import GuidedEstimate
-from rotorid.estimators.particle.liu_west import LiuWest
+from rotorid.estimators.base import Estimate, Health
 from rotorid.estimators.registry import TRACK_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.rotor_faults.flight import FlightFaults, find_rotor_faults
-from rotorid.estimators.run import run
 from rotorid.findings import Finding, Severity
 from rotorid.learning.mass_network_files import TrainedMassModel, check_use, load_network
 from rotorid.logs.flight import Flight
@@ -43,17 +35,22 @@ from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
-from rotorid.signals.series import fill_rows
+from rotorid.workflows.track.estimation.estimates import (
+    Filter,
+    derived_numbers,
+    detected_changes,
+    run_at_rate,
+    scale_share,
+    without_velocity,
+)
+from rotorid.workflows.track.estimation.prediction import ExplainedShare, explained_shares
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.phases.vehicle import vehicle_phases
 from rotorid.workflows.track.plausibility import plausibility_findings
-from rotorid.workflows.track.prediction import ExplainedShare, explained_shares
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     import pyarrow as pa
-
-Filter = AbstractGaussianFilter | Adaptive | LiuWest | ElmMass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -349,12 +346,12 @@ def track_prepared(
         assert learned is not None
         settings, common_std = settings | {"network": learned.network}, None
     filter_ = entry.build(prepared.system, **settings)
-    estimates = _run_at_rate(filter_, prepared, entry.most_rate)
+    estimates = run_at_rate(filter_, prepared, entry.most_rate)
     if entry.identifies is not None:
         is_identified = np.arange(estimates.informed.shape[1]) < entry.identifies
         estimates = eqx.tree_at(lambda e: e.informed, estimates, estimates.informed & is_identified)
     if "velocity" not in prepared.flight:
-        estimates = _without_velocity(estimates, filter_)
+        estimates = without_velocity(estimates, filter_)
     tracked = to_track(estimates, prepared.t, filter_, estimator, system, prepared.truth, common_std)
     if entry.needs_model:
         mass = {"mass": tracked.quantities["mass"]}
@@ -371,20 +368,6 @@ def track_prepared(
 
 def _of(truth: Mapping[str, Float[np.ndarray, " n"]], names: Collection[str]) -> dict[str, np.ndarray]:
     return {name: values for name, values in truth.items() if name in names}
-
-
-def _run_at_rate(filter_: Filter, prepared: PreparedFlight, most_rate: float) -> Estimate:
-    """Estimates at the rows of a prepared flight; of an estimator for fewer rows, each until the next one."""
-    samples, t = prepared.samples, prepared.t
-    is_slow = len(t) > 1 and 1.0 / float(np.median(np.diff(t))) > 1.01 * most_rate
-    if is_slow:
-        system = prepared.system
-        samples = sample(prepared.flight, system.inputs, system.outputs, spans=prepared.spans, rate=most_rate)
-    estimates = jax.tree.map(np.asarray, run(filter_, samples))
-    if not is_slow:
-        return estimates
-    rows = np.maximum(np.searchsorted(np.asarray(samples.t), t, side="right") - 1, 0)
-    return jax.tree.map(lambda values: values[rows], estimates)
 
 
 def _with_faults(track_: Track, faults: FlightFaults) -> Track:
@@ -429,11 +412,12 @@ def to_track(
     for i, (name, unit) in enumerate(zip(joint.quantities, joint.units, strict=True)):
         value, std = np.asarray(estimates.value)[:, i], np.asarray(estimates.std)[:, i]
         common = (common_std or {}).get(name, 0.0)
-        inner = _scale_share(estimates, joint.quantities) if name == "mass" else 0.0
+        inner = scale_share(estimates, joint.quantities) if name == "mass" else 0.0
         informed = np.asarray(estimates.informed)[:, i]
         total = np.hypot(std, common * value)
         quantities[name] = Quantity(value, total, unit, informed, float(np.hypot(common, inner)))
-    quantities |= _derived(estimates, filter_)
+    derived = derived_numbers(estimates, filter_)
+    quantities |= {name: Quantity(*numbers) for name, numbers in derived.items()}
     return Track(
         estimator,
         system,
@@ -444,36 +428,8 @@ def to_track(
         np.asarray(estimates.nis),
         np.asarray(estimates.nis_dof),
         {k: v for k, v in (truth or {}).items() if k in quantities},
-        _detected_changes(estimates, t, filter_),
+        detected_changes(estimates, t, filter_),
     )
-
-
-def _detected_changes(
-    estimates: Estimate, t: Float[np.ndarray, " n"], filter_: Filter
-) -> tuple[float, ...] | None:
-    """Times of detected changes, s; None of an estimator that detects none."""
-    if isinstance(estimates, AdaptiveEstimate):
-        return change_times(t, np.asarray(estimates.since_change)) if filter_.joint.rates else None
-    if isinstance(estimates, GuidedEstimate):
-        return change_peaks(t, np.asarray(estimates.change_probability))
-    return None
-
-
-def _scale_share(estimates: Estimate, names: Sequence[str]) -> float:
-    """The part of the mass's relative standard deviation that is the thrust scale's, where both are tracked; median."""
-    if not {"mass", "thrust_scale"} <= set(names):
-        return 0.0
-    m, s = names.index("mass"), names.index("thrust_scale")
-    covariance, value, std = (np.asarray(a) for a in (estimates.covariance, estimates.value, estimates.std))
-    share = covariance[:, m, s] / (std[:, s] * value[:, m])
-    finite = share[np.isfinite(share)]
-    return float(np.median(finite)) if len(finite) else 0.0
-
-
-def _without_velocity(estimates: Estimate, filter_: Filter) -> Estimate:
-    """Mark drag, wind and bias as uninformed: without velocity in the log they cannot be separated."""
-    confounded = [q.startswith(("drag", "wind", "accelerometer_bias")) for q in filter_.joint.quantities]
-    return eqx.tree_at(lambda e: e.informed, estimates, estimates.informed & ~np.array(confounded))
 
 
 def common_relative_std(airframe: Airframe, known_mass: float | None) -> dict[str, float]:
@@ -497,34 +453,6 @@ def innovations_of(estimates: Estimate, system: System) -> dict[str, Innovations
         )
         for name, place in system.outputs.tangent.items()
     }
-
-
-def _derived(estimates: Estimate, filter_: Filter) -> dict[str, Quantity]:
-    """Numbers that the System derives, with the covariance of the tracked parameters propagated to first order."""
-    units = filter_.joint.system.derived_units
-    if not units:
-        return {}
-    count = len(estimates.value)
-    rows = (fill_rows(np.asarray(v)) for v in (estimates.value, estimates.state, estimates.covariance))
-    derived, prior_std = jax.tree.map(np.asarray, _derive(filter_, *rows))
-    values, stds, depends = (v[:count] for v in derived)
-    informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
-    return {
-        name: Quantity(values[:, i], stds[:, i], unit, informed[:, i])
-        for i, (name, unit) in enumerate(units.items())
-    }
-
-
-@eqx.filter_jit
-def _derive(filter_: Filter, values, states, covariances):
-    """Derived numbers of every row, their standard deviations and dependences, and the prior's standard deviations."""
-
-    def one(value, state, covariance):
-        derived, std, J = filter_.joint.derived(value, state, covariance, filter_.tuning.values)
-        return derived, std, J != 0
-
-    first = prior(filter_)
-    return jax.vmap(one)(values, states, covariances), one(first.value, first.state, first.covariance)[1]
 
 
 def covered_share(track_: Track, flight: Flight) -> float:
