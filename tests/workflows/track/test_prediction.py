@@ -15,7 +15,7 @@ from rotorid.estimators.run import run
 from rotorid.geometry.spaces import Rotation, Space, Vector
 from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
-from rotorid.workflows.track.estimation.prediction import ExplainedShare, explained_shares
+from rotorid.workflows.track.estimates import ExplainedShare, explained_shares
 
 STEP, NOISE = 0.01, 0.02
 T = STEP * np.arange(6001)

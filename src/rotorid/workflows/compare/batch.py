@@ -31,7 +31,7 @@ from rotorid.models.registry import SystemName, system_for
 from rotorid.models.system import Parameter
 from rotorid.signals.samples import Samples
 from rotorid.workflows.compare.scores import Cell, FlightScore, MassEstimate, score_flight
-from rotorid.workflows.track.estimation.estimates import Filter
+from rotorid.workflows.track.estimates import Filter
 from rotorid.workflows.track.track import common_relative_std, prepare_flight
 
 STACK = 48

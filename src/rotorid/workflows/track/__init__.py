@@ -2,7 +2,7 @@
 
 command.py      the command line
 track.py        the prepared flight, and the estimates as a `Track`
-estimation/      the run of an estimator over a flight, and how much of the motion its model explains
+estimates.py    an estimator's run over a flight, and how much of the motion its model explains
 motion.py       thrust, speed and path of the vehicle, for the report
 plausibility.py whether airframe and log can be of one vehicle
 model_errors.py errors of the model that a flight shows, and the bands that contain them

@@ -24,7 +24,7 @@ from rotorid.signals.phases.of_log import PhaseInterval
 from rotorid.signals.phases.phase import Phase
 from rotorid.workflows.track.battery.estimate import battery_of
 from rotorid.workflows.track.changes import Change, Jump, find_jumps, measure_change, settled_rows
-from rotorid.workflows.track.estimation.prediction import ExplainedShare
+from rotorid.workflows.track.estimates import ExplainedShare
 from rotorid.workflows.track.phases.course import courses_of
 from rotorid.workflows.track.phases.text import course_values
 from rotorid.workflows.track.text import to_text

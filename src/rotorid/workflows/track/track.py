@@ -35,15 +35,16 @@ from rotorid.signals.force_frame import with_body_force
 from rotorid.signals.phases.of_log import PhaseInterval, free_flight_intervals
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample, truth_at, with_reconstructed_commands
-from rotorid.workflows.track.estimation.estimates import (
+from rotorid.workflows.track.estimates import (
+    ExplainedShare,
     Filter,
     derived_numbers,
     detected_changes,
+    explained_shares,
     run_at_rate,
     scale_share,
     without_velocity,
 )
-from rotorid.workflows.track.estimation.prediction import ExplainedShare, explained_shares
 from rotorid.workflows.track.model_errors import model_errors, with_model_errors
 from rotorid.workflows.track.phases.vehicle import vehicle_phases
 from rotorid.workflows.track.plausibility import plausibility_findings
