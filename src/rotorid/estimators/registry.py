@@ -132,6 +132,9 @@ LEARNED_ESTIMATORS: Final = _table(
 )
 """Those that need a model, the keyword `network` of their builders."""
 
+COMPARE_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **LEARNED_ESTIMATORS})
+"""Those of `rotorid compare`."""
+
 TRACK_ESTIMATORS: Final = MappingProxyType({**LOG_ESTIMATORS, **LEARNED_ESTIMATORS})
 """Those of `rotorid track`."""
 

@@ -12,7 +12,13 @@ import typer
 
 from rotorid.errors import SettingError
 from rotorid.estimators import registry as estimators
-from rotorid.estimators.registry import ESTIMATORS, LEARNED_ESTIMATORS, TRACK_ESTIMATORS, EstimatorName
+from rotorid.estimators.registry import (
+    COMPARE_ESTIMATORS,
+    ESTIMATORS,
+    LEARNED_ESTIMATORS,
+    TRACK_ESTIMATORS,
+    EstimatorName,
+)
 from rotorid.models import registry as systems
 from rotorid.models.airframe.measured import WEIGHED, check_span
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from rotorid.results.files import Input
 
 EVERY_ESTIMATOR: Final = ",".join(ESTIMATORS)
-"""All estimators, as a value of the option."""
+"""All estimators that need no model, as a value of the option."""
 
 _AIRFRAME: Final = (
     "A TOML file, or the name of an airframe that comes with rotorid (see `rotorid airframes`)."
@@ -114,7 +120,7 @@ def _estimators_option(names: Collection[str]) -> Any:
     )
 
 
-Estimators = Annotated[str, _estimators_option(ESTIMATORS)]
+CompareEstimators = Annotated[str, _estimators_option(COMPARE_ESTIMATORS)]
 
 TrackEstimators = Annotated[str, _estimators_option(TRACK_ESTIMATORS)]
 

@@ -68,6 +68,19 @@ def test_a_network_tracks_another_flight_of_the_vehicle(folder: Path, call: Call
     assert np.array_equal(alone["mass"], table["mass"])
 
 
+def test_compare_scores_a_network(folder: Path, call: Call) -> None:
+    call(folder, *TRAIN)
+    call(folder, "compare", "flight2.csv", "-e", "ekf,elm", "--model", "net", "-o", "compared")
+    document = json.loads((folder / "compared" / "comparison.json").read_text())
+    table = pl.read_parquet(folder / "compared" / "comparison.parquet")
+    assert set(table["estimator"]) == {"ekf", "elm"}
+    own = table.filter(pl.col("estimator") == "elm")
+    assert 0.0 < own["rmspe"][0] < 20.0
+    assert own["undetected_errors"][0] < 20.0
+    assert 0.0 < own["healthy"][0] < 100.0
+    assert any(i["role"] == "model" for i in document["inputs"])
+
+
 def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     call(folder, *TRAIN)
     call(folder, *TRAIN[:-1], "bare", "--system", "multirotor-bare")
@@ -98,6 +111,8 @@ def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.Monke
     assert "not a complete mass network" in refused(*use, "elm", "--model", "cut")
     assert "multirotor-bare" in refused(*use, "elm", "--model", "bare")
     assert "velocity" in refused("track", "still.csv", "-e", "elm", "--model", "net", "-o", "none")
+    assert "--model" in refused("compare", "flight2.csv", "-a", "simulated-quad", "-e", "elm")
+    assert "multirotor-bare" in refused("compare", "flight2.csv", "-e", "elm", "--model", "bare")
     other = refused("track", "flight2.csv", "-a", "quadrotor-x", "-e", "elm", "--model", "net", "-o", "none")
     assert "simulated-quad" in other
     assert "mass is not known" in refused("learn-mass", "unknown.csv", *TRAIN[2:-1], "none")

@@ -20,8 +20,10 @@ from jaxtyping import Float
 from rotorid.errors import SettingError, SignalError
 from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.compiled import LANES
-from rotorid.estimators.registry import ESTIMATORS, EstimatorName, check_estimator
+from rotorid.estimators.elm.network import MassNetwork
+from rotorid.estimators.registry import COMPARE_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.run import run_many, stack, stack_tunings
+from rotorid.learning.mass_network_files import TrainedMassModel, check_use
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import DEFAULT_MASS_STD
@@ -45,8 +47,8 @@ _MAX_RUNS = 5
 class FlightInput:
     """A flight as input of the estimators.
 
-    noise: see `flight_noise`. true_mass: kg, None if unknown. common_std: relative standard
-    deviation of the mass that is common to all flights, from the thrust scale. cell: of a data set, None for a single log.
+    noise: see `flight_noise`. true_mass: kg, None if unknown. common_std: relative standard deviation of the mass that is
+    common to all flights, from the thrust scale; that of a network contains it already. cell: of a data set, None for a log.
     """
 
     system: Multirotor | BareMultirotor
@@ -58,7 +60,11 @@ class FlightInput:
 
 
 def prepare_input(
-    flight: Flight, airframe: Airframe, system: SystemName = "multirotor", cell: Cell | None = None
+    flight: Flight,
+    airframe: Airframe,
+    system: SystemName = "multirotor",
+    cell: Cell | None = None,
+    learned: TrainedMassModel | None = None,
 ) -> FlightInput:
     """Prepare a flight for the estimators.
 
@@ -67,10 +73,13 @@ def prepare_input(
         airframe: of its vehicle.
         system: name of the System.
         cell: of a data set.
+        learned: the model of an estimator that needs one, which must suit the flight.
     Raises:
         SignalError: the true mass is not positive in all rows. Also the errors of `track`.
     """
     model = system_for(flight, airframe, system)
+    if learned is not None:
+        check_use(learned, flight, airframe, system, model)
     prepared = prepare_flight(flight, airframe, model)
     mass = prepared.truth.get("mass")
     if mass is not None and not (np.isfinite(mass) & (mass > 0)).all():
@@ -86,7 +95,11 @@ def prepare_input(
 
 
 def build_estimator(
-    name: EstimatorName, flight: FlightInput, prior_error: float | None = None, mass_drift: float = MASS_DRIFT
+    name: EstimatorName,
+    flight: FlightInput,
+    prior_error: float | None = None,
+    mass_drift: float = MASS_DRIFT,
+    network: MassNetwork | None = None,
 ) -> Filter:
     """Build an estimator for a flight.
 
@@ -95,13 +108,16 @@ def build_estimator(
         flight: with noise and true mass.
         prior_error: relative error of the prior mass, see `perturbed_mass_prior`; None: the prior of the airframe.
         mass_drift: relative drift of the mass, 1/sqrt(s), with `prior_error`.
+        network: of an estimator that needs one.
     Raises:
         SettingError: prior_error without a true mass.
     """
-    if prior_error is None:
-        return ESTIMATORS[name].build(flight.system, **flight.noise.tuning)
-    priors = {"mass": perturbed_mass_prior(flight, prior_error, mass_drift)}
-    return ESTIMATORS[name].build(flight.system, **flight.noise.tuning, priors=priors)
+    entry, settings = COMPARE_ESTIMATORS[name], dict(flight.noise.tuning)
+    if entry.needs_model:
+        settings["network"] = network
+    if prior_error is not None:
+        settings["priors"] = {"mass": perturbed_mass_prior(flight, prior_error, mass_drift)}
+    return entry.build(flight.system, **settings)
 
 
 def perturbed_mass_prior(
@@ -130,8 +146,9 @@ class BatchEvaluator:
         names: of the estimators.
         prior_error: relative error of the prior mass, see `build_estimator`.
         mass_drift: relative drift of the mass, 1/sqrt(s), with `prior_error`.
+        network: of an estimator that needs one.
     Raises:
-        SettingError: an unknown estimator, or an invalid prior error.
+        SettingError: an unknown estimator, one without its network, or an invalid prior error.
 
     It remembers which estimators are compiled for which stacks.
     """
@@ -141,9 +158,12 @@ class BatchEvaluator:
         names: Sequence[EstimatorName],
         prior_error: float | None = None,
         mass_drift: float = MASS_DRIFT,
+        network: MassNetwork | None = None,
     ) -> None:
         for name in names:
-            check_estimator(name)
+            check_estimator(name, COMPARE_ESTIMATORS)
+            if COMPARE_ESTIMATORS[name].needs_model and network is None:
+                raise SettingError(f"{name} needs a network of `rotorid learn-mass`")
         if prior_error is not None and not -1.0 < prior_error < math.inf:
             raise SettingError(
                 f"a prior error of {prior_error:g} gives no positive mass; it must be above -1"
@@ -151,6 +171,7 @@ class BatchEvaluator:
         self.names = tuple(names)
         self.prior_error = prior_error
         self.mass_drift = mass_drift
+        self.network = network
         self._compiled: set[tuple[object, ...]] = set()
 
     def score_flights(
@@ -177,7 +198,10 @@ class BatchEvaluator:
     ) -> list[MassEstimate]:
         """The estimates of one estimator for each flight of a padded stack."""
         filters = stack_tunings(
-            [build_estimator(name, flight, self.prior_error, self.mass_drift) for flight in flights]
+            [
+                build_estimator(name, flight, self.prior_error, self.mass_drift, self.network)
+                for flight in flights
+            ]
         )
         key = name, flights[0].system, samples.t.shape
         if key not in self._compiled:
@@ -191,7 +215,8 @@ class BatchEvaluator:
         for i, flight in enumerate(flights):
             t = np.asarray(flight.samples.t)
             rows = slice(len(t))
-            total_std = np.hypot(std[i, rows], flight.common_std * value[i, rows])
+            common_std = 0.0 if COMPARE_ESTIMATORS[name].needs_model else flight.common_std
+            total_std = np.hypot(std[i, rows], common_std * value[i, rows])
             results.append(
                 MassEstimate(
                     t, value[i, rows], total_std, health[i, rows], nis[i, rows], dof[i, rows], seconds

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rotorid.errors import LogError, RotoridError, SettingError
+from rotorid.estimators.registry import COMPARE_ESTIMATORS
 from rotorid.terminal.arguments import (
     EVERY_ESTIMATOR,
-    Estimators,
+    CompareEstimators,
     Mapping,
+    MassModel,
     MassOption,
     OptionalAirframe,
     Span,
@@ -24,11 +26,13 @@ from rotorid.terminal.arguments import (
     folder_option,
     input_files,
     mass_and_std,
+    mass_model_of,
     system_name,
 )
 from rotorid.terminal.output import current_output, print_result
 
 if TYPE_CHECKING:
+    from rotorid.learning.mass_network_files import TrainedMassModel
     from rotorid.models.airframe.airframe import Airframe
     from rotorid.models.registry import SystemName
     from rotorid.simulation.datasets.dataset import Dataset, Key
@@ -50,7 +54,7 @@ def compare(
     airframe: OptionalAirframe = None,
     mass: MassOption = None,
     span: Span = None,
-    estimators: Estimators = EVERY_ESTIMATOR,
+    estimators: CompareEstimators = EVERY_ESTIMATOR,
     system: System = "multirotor",
     prior_error: Annotated[
         float | None,
@@ -72,6 +76,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    network: MassModel = None,
     mapping: Mapping = None,
     truth: Truth = None,
     output: Annotated[
@@ -88,7 +93,7 @@ def compare(
     """
     from rotorid.terminal.console import count_items, setup_jax, status
 
-    names, model = estimator_names(estimators), system_name(system)
+    names, model = estimator_names(estimators, COMPARE_ESTIMATORS), system_name(system)
     weighed = mass_and_std(mass)
     _check_options(source, mapping, truth, flights, mass, span)
     if output is None and current_output().is_opened:
@@ -98,7 +103,8 @@ def compare(
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
         from rotorid.models.airframe.from_log.make import airframe_to_track
-        from rotorid.results.files import REPORT, check_folder
+        from rotorid.models.airframe.mass import with_mass
+        from rotorid.results.files import REPORT, check_folder, file_input
         from rotorid.simulation.datasets.dataset import Dataset
         from rotorid.workflows.compare.batch import BatchEvaluator, prepare_input
         from rotorid.workflows.compare.files import comparison_json, write_comparison
@@ -109,7 +115,8 @@ def compare(
 
         if output is not None:
             check_folder(output)
-        evaluator = BatchEvaluator(names, prior_error)
+        learned = mass_model_of(network, names)
+        evaluator = BatchEvaluator(names, prior_error, network=None if learned is None else learned.network)
         dataset = Dataset(source) if source.is_dir() else None
     settings: dict[str, Any] = {"estimators": names, "system": system, "prior_error": prior_error}
     skipped: dict[Key, str] = {}
@@ -117,20 +124,27 @@ def compare(
     if dataset is None:
         with status(f"Reading {source.name}"):
             flight = read(source, mapping)
-            vehicle = airframe_of(airframe, flight, weighed, span)
-            if airframe is None:
+            if airframe is None and learned is not None and span is None:
+                vehicle = with_mass(learned.airframe, weighed)
+            else:
+                vehicle = airframe_of(airframe, flight, weighed, span)
+            if airframe is None and learned is None:
                 others, vehicle = airframe_file(vehicle), airframe_to_track(vehicle, flight)
-            prepared = prepare_input(flight if truth is None else attach_truth(flight, truth), vehicle, model)
-            files = input_files(source, airframe, mapping, truth)
+            flight = flight if truth is None else attach_truth(flight, truth)
+            prepared = prepare_input(flight, vehicle, model, learned=learned)
+            files = input_files(source, airframe, mapping, truth, network)
             provenance = {"settings": {"airframe": vehicle.name, **settings}, "inputs": files}
         scores = list(count_items(evaluator.score_stack([prepared]), "Comparing", len(names)))
     else:
-        vehicle = airframe_of(airframe or _default_airframe(dataset), None, None, None)
+        default = None if airframe is not None or learned is None else learned.airframe
+        vehicle = default or airframe_of(airframe or _default_airframe(dataset), None, None, None)
         settings |= {"airframe": vehicle.name, "flights": flights}
         provenance = {"settings": settings, "dataset": dataset.settings}
+        if network is not None:
+            provenance["inputs"] = [file_input("model", network)]
         dataset_keys = dataset.keys()
         keys = [key for key in dataset_keys if flights is None or key.number < flights]
-        inputs = _read_flights(dataset, keys, vehicle, model, skipped)
+        inputs = _read_flights(dataset, keys, vehicle, model, learned, skipped)
         results = evaluator.score_flights(inputs, len(keys))
         scores = list(count_items(results, "Comparing", len(keys) * len(names)))
         if not scores:
@@ -177,7 +191,12 @@ def _default_airframe(dataset: Dataset) -> str:
 
 
 def _read_flights(
-    dataset: Dataset, keys: Sequence[Key], vehicle: Airframe, system: SystemName, skipped: dict[Key, str]
+    dataset: Dataset,
+    keys: Sequence[Key],
+    vehicle: Airframe,
+    system: SystemName,
+    learned: TrainedMassModel | None,
+    skipped: dict[Key, str],
 ) -> Iterator[FlightInput]:
     """Yield the usable flights of a data set; the others are added to skipped, with the reason."""
     from rotorid.workflows.compare.batch import prepare_input
@@ -185,7 +204,7 @@ def _read_flights(
     for key in keys:
         try:
             flight = prepare_input(
-                dataset.flight(*key), vehicle, system, cell=(key.trajectory, key.mass_profile)
+                dataset.flight(*key), vehicle, system, (key.trajectory, key.mass_profile), learned
             )
         except RotoridError as error:
             skipped[key] = str(error)
