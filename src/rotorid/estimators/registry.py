@@ -171,7 +171,10 @@ FLIGHT_OBSERVERS: Final = MappingProxyType(
 """Estimators of the wrench that `rotorid wrench` offers; a learned model is an option of each."""
 
 ALL_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **WRENCH_OBSERVERS})
-"""Both tables: what has a C form."""
+"""Both tables: what has a C form, without a network."""
+
+EXPORT_ESTIMATORS: Final = MappingProxyType({**ALL_ESTIMATORS, **LEARNED_ESTIMATORS})
+"""Those of `rotorid export`."""
 
 SHOWN_ESTIMATORS: Final = MappingProxyType({**TRACK_ESTIMATORS, **WRENCH_OBSERVERS})
 """The colours and labels of everything that a page may show."""

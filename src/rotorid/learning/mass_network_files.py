@@ -22,15 +22,12 @@ from rotorid.documents import parse_json, read_at_most
 from rotorid.errors import AirframeError, LogFormatError, SettingError, SignalError
 from rotorid.estimators.elm.network import HeldOutErrors, HiddenLayer, MassNetwork, Readout, TrainingRange
 from rotorid.estimators.elm.windows import RATIOS, TIME_CONSTANTS
-from rotorid.learning.model_files import AIRFRAME
+from rotorid.learning.model_files import AIRFRAME, MASS_NETWORK
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airframe
 from rotorid.models.registry import ROTOR_INPUTS
 from rotorid.models.residual_files import MODEL, MOST_TEXT, MOST_WEIGHTS, WEIGHTS
 from rotorid.models.system import System
-
-KIND: Final = "mass-network"
-"""`kind` in `model.json`."""
 
 _FORMAT: Final = 1
 _AUTOPILOTS: Final[Mapping[str, str]] = {
@@ -58,6 +55,11 @@ class TrainedMassModel:
     held_out_rms: float = 0.0
     autopilots: tuple[Autopilot, ...] = ()
 
+    @property
+    def description(self) -> str:
+        """One line for a report."""
+        return f"mass network of {len(self.flights)} flights"
+
 
 def rotor_input_of(system: System) -> str:
     """The input of a System that drives its rotors."""
@@ -68,7 +70,7 @@ def network_files(model: TrainedMassModel) -> dict[str, bytes]:
     """The files of a model, by name."""
     table = {
         "format": _FORMAT,
-        "kind": KIND,
+        "kind": MASS_NETWORK,
         "vehicle": model.airframe.name,
         "system": model.system,
         "rotor_input": model.rotor_input,
@@ -104,7 +106,7 @@ def load_network(folder: str | Path) -> TrainedMassModel:
             ) from None
     try:
         table = parse_json(content[MODEL])
-        is_network = isinstance(table, dict) and table.get("kind") == KIND
+        is_network = isinstance(table, dict) and table.get("kind") == MASS_NETWORK
     except ValueError:
         is_network = True  # a damaged file, see below
         table = None

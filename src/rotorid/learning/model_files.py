@@ -30,6 +30,9 @@ from rotorid.models.residual_files import (
 )
 
 AIRFRAME = "airframe.toml"
+MASS_NETWORK = "mass-network"
+"""`kind` in the `model.json` of a mass network (see `mass_network_files`)."""
+
 _FORMAT = 1
 
 
@@ -105,6 +108,10 @@ def load_model(folder: str | Path) -> LearnedModel:
             ) from None
     try:
         table = parse_json(content[MODEL])
+        if table.get("kind") == MASS_NETWORK:
+            raise LogFormatError(
+                f"{folder}: a mass network, which is for the estimator elm; give a model of `rotorid learn`"
+            )
         if table["format"] != _FORMAT:
             raise ValueError(f"format {table['format']}, this version reads {_FORMAT}")
         residual = residual_from(table["heads"], content[WEIGHTS])

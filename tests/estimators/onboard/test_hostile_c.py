@@ -12,11 +12,13 @@ import pytest
 
 from rotorid.codegen.native import FOLDER, compiler
 from rotorid.estimators.base import Health
+from rotorid.estimators.elm.estimator import elm_mass
 from rotorid.estimators.onboard.programs import check_program
 from rotorid.estimators.onboard.source import header_and_source
 from rotorid.estimators.onboard.trace import onboard
 from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS
 from rotorid.models.system import parameter_values
+from tests.estimators.elm.networks import BARE, random_network
 from tests.estimators.wrench.test_wrench import HEXAROTOR
 from tests.systems import Pendulum
 
@@ -31,7 +33,7 @@ FLAGS = (
 )
 NAMES = ["*/ #error x", "??/", "\\", "/*", "\n#error y", "*\\\n/ int x;"]
 CASES = [name for name, entry in ALL_ESTIMATORS.items() if not entry.needs_model]
-CASES += ["single precision"]
+CASES += ["single precision", "elm", "elm in single precision"]
 SETTINGS = {"swls": {"window": 3}, "msckf": {}}
 
 MAIN = """
@@ -113,11 +115,16 @@ def sound_row(system) -> list[float]:
 def test_hostile_numbers_in_c(case: str, tmp_path: Path) -> None:
     name, real = (
         case if case in ALL_ESTIMATORS else "ekf",
-        "float" if case == "single precision" else "double",
+        "float" if "single precision" in case else "double",
     )
     with jax.enable_x64(True):
         system = HEXAROTOR if case in WRENCH_OBSERVERS else Pendulum()
-        traced = onboard(ALL_ESTIMATORS[name].build(system, **SETTINGS.get(name, {})))
+        if case.startswith("elm"):
+            system = BARE
+            built = elm_mass(system, network=random_network())
+        else:
+            built = ALL_ESTIMATORS[name].build(system, **SETTINGS.get(name, {}))
+        traced = onboard(built)
         row = sound_row(system)
     header, source = header_and_source(traced, "hostile", real, NAMES)
     tables = check_program(traced, "hostile", 0.0, 0.0).removesuffix(

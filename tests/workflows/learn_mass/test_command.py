@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rotorid.cli import app
+from rotorid.codegen.native import compiler
 from rotorid.logs.read import read
 from rotorid.logs.write import write_table
 from rotorid.simulation.flight import simulate
@@ -81,6 +84,23 @@ def test_compare_scores_a_network(folder: Path, call: Call) -> None:
     assert any(i["role"] == "model" for i in document["inputs"])
 
 
+@pytest.mark.skipif(shutil.which("make") is None or compiler() is None, reason="needs make and a C compiler")
+@pytest.mark.parametrize("options", [(), ("--flight", "flight2.csv"), ("--precision", "float")])
+def test_the_exported_network_gives_the_same_numbers(
+    folder: Path, call: Call, options: tuple[str, ...]
+) -> None:
+    """`make check` compares all numbers of the golden test with JAX's, to 1e-10 in double precision."""
+    call(folder, *TRAIN)
+    target = folder / ("c" + "".join(options).replace("/", ""))
+    call(folder, "export", "elm", "-a", "simulated-quad", "--model", "net", "-o", target, *options)
+    golden = (target / "golden.csv").read_text().splitlines()
+    health = golden[0].split(",").index("health")
+    seen = {float(row.split(",")[health]) for row in golden[2:]}
+    assert len(seen) > 1, "the network was never used"
+    done = subprocess.run(["make", "check"], cwd=target, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     call(folder, *TRAIN)
     call(folder, *TRAIN[:-1], "bare", "--system", "multirotor-bare")
@@ -113,6 +133,11 @@ def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.Monke
     assert "velocity" in refused("track", "still.csv", "-e", "elm", "--model", "net", "-o", "none")
     assert "--model" in refused("compare", "flight2.csv", "-a", "simulated-quad", "-e", "elm")
     assert "multirotor-bare" in refused("compare", "flight2.csv", "-e", "elm", "--model", "bare")
+    export = ("export", "elm", "-o", "none", "-a")
+    assert "learn-mass" in refused(*export, "simulated-quad")
+    assert "not a complete mass network" in refused(*export, "simulated-quad", "--model", "cut")
+    assert "simulated-quad" in refused(*export, "quadrotor-x", "--model", "net")
+    assert "elm" in refused("export", "ekf", "-o", "none", "-a", "simulated-quad", "--model", "net")
     other = refused("track", "flight2.csv", "-a", "quadrotor-x", "-e", "elm", "--model", "net", "-o", "none")
     assert "simulated-quad" in other
     assert "mass is not known" in refused("learn-mass", "unknown.csv", *TRAIN[2:-1], "none")

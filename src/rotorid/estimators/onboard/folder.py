@@ -49,8 +49,9 @@ def onboard_files(
     precision: Precision = "double",
     title: str = "",
     settings: Mapping[str, Any] | None = None,
+    golden_rows: int = GOLDEN_ROWS,
 ) -> dict[str, bytes]:
-    """The files by name. samples: of the golden test, of which the first `GOLDEN_ROWS` are taken. name: of the files,
+    """The files by name. samples: of the golden test, of which the first `golden_rows` are taken. name: of the files,
     and prefix of every public name in C. title: a description. settings: of the export, for export.json.
 
     Raises SettingError for a name that C cannot have or an estimator that has no form in C.
@@ -59,7 +60,7 @@ def onboard_files(
     if precision not in TOLERANCE:
         raise SettingError(f"no precision {precision!r}; there are {', '.join(TOLERANCE)}")
     traced = onboard(estimator)
-    rows: Samples = jax.tree.map(lambda leaf: leaf[:GOLDEN_ROWS], samples)
+    rows: Samples = jax.tree.map(lambda leaf: leaf[:golden_rows], samples)
     expected = jax.tree.map(np.asarray, run(estimator, rows, engine="jax"))
     title = title or f"{type(estimator).__name__} over {type(estimator.joint.system).__name__}"
     about = [f"{title}, in {precision} precision, written by rotorid {version('rotorid')}."]

@@ -139,7 +139,7 @@ def compare(
         default = None if airframe is not None or learned is None else learned.airframe
         vehicle = default or airframe_of(airframe or _default_airframe(dataset), None, None, None)
         settings |= {"airframe": vehicle.name, "flights": flights}
-        provenance = {"settings": settings, "dataset": dataset.settings}
+        provenance: dict[str, Any] = {"settings": settings, "dataset": dataset.settings}
         if network is not None:
             provenance["inputs"] = [file_input("model", network)]
         dataset_keys = dataset.keys()

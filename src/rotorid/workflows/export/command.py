@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from rotorid.errors import SettingError
-from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS
+from rotorid.estimators.registry import EXPORT_ESTIMATORS, LEARNED_ESTIMATORS, WRENCH_OBSERVERS
 from rotorid.export.targets import TARGETS
 from rotorid.models.registry import ROTOR_INPUTS, SYSTEMS, WRENCH_SYSTEM, check_system
-from rotorid.terminal.arguments import AirframeOption, KnownMass, Mapping, ModelOption, folder_option
+from rotorid.terminal.arguments import AirframeOption, KnownMass, Mapping, folder_option
 from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
 from rotorid.workflows.export.airframe_command import export_vehicle
@@ -22,14 +22,25 @@ if TYPE_CHECKING:
 FORMS: Final = ("c", "casadi")
 PRECISIONS: Final = ("double", "float")
 
+ExportModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Result folder of `rotorid learn`: its parameters replace those of the airframe, and its residual is added. "
+        "For elm, of `rotorid learn-mass`.",
+        show_default=False,
+    ),
+]
+
 
 def export(
     what: Annotated[
         str,
         typer.Argument(
             metavar="NAME",
-            autocompletion=one_of((*ALL_ESTIMATORS, *SYSTEMS, *TARGETS)),
-            help=f"An estimator ({', '.join(ALL_ESTIMATORS)}), with --as casadi a system ({', '.join(SYSTEMS)}), or a "
+            autocompletion=one_of((*EXPORT_ESTIMATORS, *SYSTEMS, *TARGETS)),
+            help=f"An estimator ({', '.join(EXPORT_ESTIMATORS)}), with --as casadi a system ({', '.join(SYSTEMS)}), or a "
             f"program for which the airframe is converted ({', '.join(TARGETS)}).",
             show_default=False,
         ),
@@ -86,7 +97,7 @@ def export(
             show_default=False,
         ),
     ] = None,
-    model: ModelOption = None,
+    model: ExportModel = None,
     known_mass: KnownMass = None,
     gain: Annotated[
         float, typer.Option("--gain", metavar="K", help="Gain of the wrench observers, 1/s.")
@@ -147,6 +158,7 @@ def export(
         check_system(system)
     with status("Starting"):
         setup_jax()
+        from rotorid.learning.mass_network_files import check_network, load_network
         from rotorid.learning.model_files import check_vehicle, load_model
         from rotorid.logs.read import read
         from rotorid.models.airframe.acceptance import check_accepted
@@ -157,8 +169,11 @@ def export(
 
         check_folder(output)
         vehicle = load_airframe(airframe)
-        learned = None
-        if model is not None:
+        learned = network = None
+        if model is not None and target in LEARNED_ESTIMATORS:
+            network = load_network(model)
+            check_network(network, vehicle, system or network.system, rotor_input or network.rotor_input)
+        elif model is not None:
             learned = load_model(model)
             check_vehicle(learned, vehicle, model)
     settings = ExportSettings(system, rotor_input, known_mass, gain)
@@ -183,7 +198,7 @@ def export(
                 name=name or target,
                 precision=cast("Any", precision),
                 flight=log,
-                model=learned,
+                model=learned if network is None else network,
             )
     write_folder(output, files)
     next_step = "make check" if form == "c" else "python example.py"

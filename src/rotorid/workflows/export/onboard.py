@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -11,12 +12,21 @@ from jaxtyping import Float
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator
+from rotorid.estimators.elm.estimator import LEAST_TIME
 from rotorid.estimators.onboard.folder import GOLDEN_ROWS, check_name, onboard_files
 from rotorid.estimators.onboard.golden_samples import draw_samples
 from rotorid.estimators.onboard.source import Precision
-from rotorid.estimators.registry import ALL_ESTIMATORS, WRENCH_OBSERVERS, check_estimator, observer_builder
+from rotorid.estimators.registry import (
+    ALL_ESTIMATORS,
+    EXPORT_ESTIMATORS,
+    LEARNED_ESTIMATORS,
+    WRENCH_OBSERVERS,
+    check_estimator,
+    observer_builder,
+)
 from rotorid.estimators.wrench.observers import GAIN
 from rotorid.export.controller.system_files import system_files
+from rotorid.learning.mass_network_files import TrainedMassModel, check_network, check_use, rotor_input_of
 from rotorid.learning.model_files import LearnedModel
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
@@ -115,7 +125,7 @@ def estimator_files(
     name: str,
     precision: Precision = "double",
     flight: Flight | None = None,
-    model: LearnedModel | None = None,
+    model: LearnedModel | TrainedMassModel | None = None,
 ) -> dict[str, bytes]:
     """Generate the C files of an estimator.
 
@@ -127,7 +137,7 @@ def estimator_files(
         precision: "double" or "float".
         flight: determines the rotor input and the measurement noise, and gives the samples of the golden test. Without a
             flight, the noise is the System's, and the samples are simulated with the System.
-        model: a learned model, used in place of the airframe.
+        model: a learned model, used in place of the airframe, or a mass network of it.
     Raises:
         SettingError: names or settings that do not go together.
     """
@@ -151,7 +161,15 @@ def estimator_files(
             "samples": source,
             "model": model.description if model is not None else None,
         },
+        golden_rows=_golden_rows(estimator, samples),
     )
+
+
+def _golden_rows(estimator: str, samples: Samples) -> int:
+    """Rows of the golden test: as many as a network needs before it is used, and some more."""
+    if estimator not in LEARNED_ESTIMATORS:
+        return GOLDEN_ROWS
+    return max(GOLDEN_ROWS, math.ceil(1.4 * LEAST_TIME / float(np.median(np.diff(samples.t)))))
 
 
 def exported_estimator(
@@ -159,16 +177,25 @@ def exported_estimator(
     airframe: Airframe,
     settings: ExportSettings,
     flight: Flight | None = None,
-    model: LearnedModel | None = None,
+    model: LearnedModel | TrainedMassModel | None = None,
 ) -> tuple[AbstractEstimator, Samples]:
     """Build an estimator by name, and samples for its golden test. Arguments and errors: those of `estimator_files`."""
     airframe = airframe if model is None else model.airframe
-    system = exported_system(_system_of(estimator, settings, model), airframe, settings, flight, model)
+    name = _system_of(estimator, settings, model)
+    network, residual = (model, None) if isinstance(model, TrainedMassModel) else (None, model)
+    if network is not None and settings.rotor_input is None and flight is None:
+        settings = dataclasses.replace(settings, rotor_input=network.rotor_input)
+    system = exported_system(name, airframe, settings, flight, residual)
+    if network is not None:
+        check_network(network, airframe, name, rotor_input_of(system))
+        if flight is not None:
+            check_use(network, flight, airframe, name, system)
     if flight is None:
-        built = _estimator(estimator, system, settings, None)
-        return built, draw_samples(built, hover_inputs(system, GOLDEN_ROWS), _DT)
+        built = _estimator(estimator, system, settings, None, network)
+        rows = GOLDEN_ROWS if network is None else math.ceil(2.0 * LEAST_TIME / _DT)
+        return built, draw_samples(built, hover_inputs(system, rows), _DT)
     samples, noise = _samples_and_noise(flight, airframe, system)
-    return _estimator(estimator, system, settings, noise), samples
+    return _estimator(estimator, system, settings, noise, network), samples
 
 
 def casadi_files(
@@ -278,17 +305,33 @@ def _samples_and_noise(
 
 
 def _estimator(
-    estimator: str, system: System, settings: ExportSettings, noise: FlightNoise | None
+    estimator: str,
+    system: System,
+    settings: ExportSettings,
+    noise: FlightNoise | None,
+    network: TrainedMassModel | None,
 ) -> AbstractEstimator:
-    builder = observer_builder(estimator, settings.gain)
-    return builder(system, **({} if noise is None else noise.tuning))
+    tuning = {} if noise is None else noise.tuning
+    if network is not None:
+        return EXPORT_ESTIMATORS[estimator].build(system, **tuning, network=network.network)
+    return observer_builder(estimator, settings.gain)(system, **tuning)
 
 
-def _system_of(estimator: str, settings: ExportSettings, model: LearnedModel | None) -> SystemName:
+def _system_of(
+    estimator: str, settings: ExportSettings, model: LearnedModel | TrainedMassModel | None
+) -> SystemName:
     """The System of an estimator. Raises SettingError where they do not go together."""
     if estimator in SYSTEMS:
         raise SettingError(f"{estimator} is a system: export it with --as casadi, or give an estimator")
-    check_estimator(estimator, ALL_ESTIMATORS)
+    check_estimator(estimator, EXPORT_ESTIMATORS)
+    if (estimator in LEARNED_ESTIMATORS) != isinstance(model, TrainedMassModel):
+        raise SettingError(
+            f"{estimator} needs a mass network: give --model, a folder of `rotorid learn-mass`"
+            if estimator in LEARNED_ESTIMATORS
+            else f"{estimator} takes no mass network; it is for {', '.join(LEARNED_ESTIMATORS)}"
+        )
+    if isinstance(model, TrainedMassModel):
+        return settings.system or model.system
     if ALL_ESTIMATORS[estimator].needs_model and model is None:
         raise SettingError(f"{estimator} needs a learned model: give --model, a folder of `rotorid learn`")
     if estimator in WRENCH_OBSERVERS:
