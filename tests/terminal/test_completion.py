@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from rotorid.cli import COMMANDS, command_of
-from rotorid.estimators.registry import COMPARE_ESTIMATORS, TRACK_ESTIMATORS
+from rotorid.estimators.registry import STREAM_ESTIMATORS, TRACK_ESTIMATORS
 from rotorid.models.airframe.airframe import shipped_airframes
 from rotorid.terminal.completion import airframe, list_of, one_of
 from tests.running import here, process
@@ -83,7 +83,7 @@ def test_every_option_is_offered(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         (["simulate", "--sensors", "r"], ["rough"]),
         (["simulate", "--trajectory", "lo"], ["loop"]),
         (["simulate", "--mass-profile", "step"], ["step", "steps"]),
-        (["compare", "--estimators", "ekf,"], [f"ekf,{n}" for n in COMPARE_ESTIMATORS if n != "ekf"]),
+        (["compare", "--estimators", "ekf,"], [f"ekf,{n}" for n in STREAM_ESTIMATORS if n != "ekf"]),
         (["lpv", "--subsystem", "f"], ["full"]),
         (["lpv", "--estimator", "l"], ["liu-west"]),
         (["plan", "--autopilot", "p"], ["px4"]),

@@ -132,8 +132,8 @@ LEARNED_ESTIMATORS: Final = _table(
 )
 """Those that need a model, the keyword `network` of their builders."""
 
-COMPARE_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **LEARNED_ESTIMATORS})
-"""Those of `rotorid compare`."""
+STREAM_ESTIMATORS: Final = MappingProxyType({**ESTIMATORS, **LEARNED_ESTIMATORS})
+"""Those of `rotorid compare` and `rotorid live`."""
 
 TRACK_ESTIMATORS: Final = MappingProxyType({**LOG_ESTIMATORS, **LEARNED_ESTIMATORS})
 """Those of `rotorid track`."""

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rotorid.errors import SettingError
-from rotorid.estimators.registry import ESTIMATORS
+from rotorid.estimators.registry import STREAM_ESTIMATORS
 from rotorid.models.registry import TRACKED_SYSTEMS, help_text
 from rotorid.terminal.arguments import (
     KnownMass,
+    MassModel,
     MassOption,
     Span,
     airframe_option,
     estimator_names,
     mass_and_std,
+    mass_model_of,
     system_name,
 )
 from rotorid.terminal.completion import one_of
@@ -30,6 +32,7 @@ from rotorid.terminal.completion import one_of
 if TYPE_CHECKING:
     from types import FrameType
 
+    from rotorid.learning.mass_network_files import TrainedMassModel
     from rotorid.live.link.link import Link
     from rotorid.live.publisher import Publisher, TeamPublisher
     from rotorid.live.recording.recording import Recording
@@ -66,8 +69,8 @@ def live(
             "--estimator",
             "-e",
             metavar="NAME",
-            autocompletion=one_of(ESTIMATORS),
-            help=f"One of {', '.join(ESTIMATORS)}. Default: ekf, or for a recording the estimator it was made with.",
+            autocompletion=one_of(STREAM_ESTIMATORS),
+            help=f"One of {', '.join(STREAM_ESTIMATORS)}. Default: ekf, or for a recording the estimator it was made with.",
             show_default=False,
         ),
     ] = None,
@@ -82,6 +85,7 @@ def live(
         ),
     ] = None,
     known_mass: KnownMass = None,
+    model: MassModel = None,
     wrench: Annotated[
         bool | None,
         typer.Option(
@@ -227,13 +231,21 @@ def live(
     with closing(link):
         with status("Starting"):
             setup_jax()
-        vehicle = _airframe(airframe, recording, link, mass_and_std(mass), span, system_id, wait)
+        from rotorid.models.airframe.mass import with_mass
+
+        network = _network(model, estimator, known_mass, recording)
+        if network is not None and airframe is None and recording is None:
+            vehicle = with_mass(network.airframe, mass_and_std(mass))
+        else:
+            vehicle = _airframe(airframe, recording, link, mass_and_std(mass), span, system_id, wait)
         with status("Preparing the estimators"):
             from rotorid.live.recording.replay import Replay
             from rotorid.live.session import Session
             from rotorid.live.team import Team
 
-            settings = _settings(estimator, system, known_mass, system_id, wrench, identify, recording)
+            settings = _settings(
+                estimator, system, known_mass, system_id, wrench, identify, recording, network
+            )
             if every_vehicle is None and recording is not None and identified is None:
                 every_vehicle = recording.settings.get("all") == "yes"
             session = (Team if every_vehicle else Session)(vehicle, settings, datagrams=link.datagrams)
@@ -358,6 +370,15 @@ def _airframe(
     )
 
 
+def _network(
+    model: Path | None, estimator: str | None, known_mass: float | None, recording: Recording | None
+) -> TrainedMassModel | None:
+    """The network of `--model`, for the estimator of the options or of the recording."""
+    recorded = {} if recording is None else recording.settings
+    names = estimator_names(estimator or recorded.get("estimator", "ekf"), STREAM_ESTIMATORS)
+    return mass_model_of(model, names, known_mass)
+
+
 def _settings(
     estimator: str | None,
     system: str | None,
@@ -366,12 +387,13 @@ def _settings(
     wrench: bool | None,
     identify: bool | None,
     recording: Recording | None,
+    network: TrainedMassModel | None,
 ) -> SessionSettings:
     """The options; for those not given the settings of the recording, or the defaults."""
     from rotorid.live.settings import SessionSettings
 
     recorded = {} if recording is None else recording.settings
-    names = estimator_names(estimator or recorded.get("estimator", "ekf"))
+    names = estimator_names(estimator or recorded.get("estimator", "ekf"), STREAM_ESTIMATORS)
     if len(names) != 1:
         raise SettingError(
             "rotorid live runs one estimator; use `rotorid track` to compare several on the recording"
@@ -391,6 +413,7 @@ def _settings(
         system_id,
         wrench,
         identify,
+        network,
     )
 
 

@@ -13,9 +13,9 @@ import typer
 from rotorid.errors import SettingError
 from rotorid.estimators import registry as estimators
 from rotorid.estimators.registry import (
-    COMPARE_ESTIMATORS,
     ESTIMATORS,
     LEARNED_ESTIMATORS,
+    STREAM_ESTIMATORS,
     TRACK_ESTIMATORS,
     EstimatorName,
 )
@@ -120,7 +120,7 @@ def _estimators_option(names: Collection[str]) -> Any:
     )
 
 
-CompareEstimators = Annotated[str, _estimators_option(COMPARE_ESTIMATORS)]
+CompareEstimators = Annotated[str, _estimators_option(STREAM_ESTIMATORS)]
 
 TrackEstimators = Annotated[str, _estimators_option(TRACK_ESTIMATORS)]
 

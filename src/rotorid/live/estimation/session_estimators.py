@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from rotorid.errors import AirframeError
 from rotorid.estimators.base import Health
-from rotorid.estimators.registry import ESTIMATORS
+from rotorid.estimators.registry import STREAM_ESTIMATORS
 from rotorid.estimators.wrench.observers import momentum_observer
 from rotorid.live.estimation.airframe_identification import AirframeIdentification, SessionEvent
 from rotorid.live.estimation.battery_monitor import BatteryMonitor
@@ -56,13 +56,18 @@ class SessionEstimators:
         system = build_system(airframe, settings)
         inputs = ("rotor_command" if name == "thrust" else name for name in system.inputs)
         self.required, self.outputs = tuple(dict.fromkeys(inputs)), tuple(system.outputs)
+        entry, network = STREAM_ESTIMATORS[settings.estimator], settings.network
+        model = {} if network is None else {"network": network.network}
+        # a network was trained on known masses: its own standard deviation has the error of the thrust
+        common_std = common_relative_std(airframe, settings.known_mass) if network is None else {}
         self._tracker = Channel(
             Tracker(
                 system,
-                lambda noise: ESTIMATORS[settings.estimator].build(system, **noise.tuning),
-                common_relative_std(airframe, settings.known_mass),
+                lambda noise: entry.build(system, **noise.tuning, **model),
+                common_std,
                 ThrustError(airframe, self.thrust_model, settings.known_mass).relative_std,
                 (settings.known_mass or airframe.mass.number) * GRAVITY,
+                identifies=entry.identifies,
             ),
             ground_effect_of(airframe),
         )

@@ -85,6 +85,8 @@ class Tracker:
             reduce, such as that of the thrust scale.
         thrust_std: relative standard deviation at a session time, s, that is added to the main quantity.
         weight: of the vehicle, N, for the effect of gusts; infinite: none.
+        identifies: how many of the tracked parameters the estimator identifies; None: all, and what is derived from them. The
+            others have no readings.
     """
 
     def __init__(
@@ -94,7 +96,10 @@ class Tracker:
         common_std: Mapping[str, float] | None = None,
         thrust_std: Callable[[float], float] = lambda t: 0.0,
         weight: float = math.inf,
+        *,
+        identifies: int | None = None,
     ) -> None:
+        self._identifies = identifies
         self.system, self._thrust_std = system, thrust_std
         self._build = build
         self._noise_rows: deque[Samples] = deque()
@@ -212,6 +217,8 @@ class Tracker:
                 self.quantities, np.asarray(estimate.value).tolist(), std.tolist(), self.units, strict=True
             )
         }
+        if self._identifies is not None:
+            return dict(list(tracked.items())[: self._identifies])
         return tracked | self._derived.readings(estimate)
 
 

@@ -21,7 +21,7 @@ from rotorid.errors import SettingError, SignalError
 from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.compiled import LANES
 from rotorid.estimators.elm.network import MassNetwork
-from rotorid.estimators.registry import COMPARE_ESTIMATORS, EstimatorName, check_estimator
+from rotorid.estimators.registry import STREAM_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.run import run_many, stack, stack_tunings
 from rotorid.learning.mass_network_files import TrainedMassModel, check_use
 from rotorid.logs.flight import Flight
@@ -112,7 +112,7 @@ def build_estimator(
     Raises:
         SettingError: prior_error without a true mass.
     """
-    entry, settings = COMPARE_ESTIMATORS[name], dict(flight.noise.tuning)
+    entry, settings = STREAM_ESTIMATORS[name], dict(flight.noise.tuning)
     if entry.needs_model:
         settings["network"] = network
     if prior_error is not None:
@@ -161,8 +161,8 @@ class BatchEvaluator:
         network: MassNetwork | None = None,
     ) -> None:
         for name in names:
-            check_estimator(name, COMPARE_ESTIMATORS)
-            if COMPARE_ESTIMATORS[name].needs_model and network is None:
+            check_estimator(name, STREAM_ESTIMATORS)
+            if STREAM_ESTIMATORS[name].needs_model and network is None:
                 raise SettingError(f"{name} needs a network of `rotorid learn-mass`")
         if prior_error is not None and not -1.0 < prior_error < math.inf:
             raise SettingError(
@@ -215,7 +215,7 @@ class BatchEvaluator:
         for i, flight in enumerate(flights):
             t = np.asarray(flight.samples.t)
             rows = slice(len(t))
-            common_std = 0.0 if COMPARE_ESTIMATORS[name].needs_model else flight.common_std
+            common_std = 0.0 if STREAM_ESTIMATORS[name].needs_model else flight.common_std
             total_std = np.hypot(std[i, rows], common_std * value[i, rows])
             results.append(
                 MassEstimate(

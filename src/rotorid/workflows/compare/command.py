@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rotorid.errors import LogError, RotoridError, SettingError
-from rotorid.estimators.registry import COMPARE_ESTIMATORS
+from rotorid.estimators.registry import STREAM_ESTIMATORS
 from rotorid.terminal.arguments import (
     EVERY_ESTIMATOR,
     CompareEstimators,
@@ -93,7 +93,7 @@ def compare(
     """
     from rotorid.terminal.console import count_items, setup_jax, status
 
-    names, model = estimator_names(estimators, COMPARE_ESTIMATORS), system_name(system)
+    names, model = estimator_names(estimators, STREAM_ESTIMATORS), system_name(system)
     weighed = mass_and_std(mass)
     _check_options(source, mapping, truth, flights, mass, span)
     if output is None and current_output().is_opened:
