@@ -52,6 +52,22 @@ def test_order_of_convergence(method, order):
     assert abs(slope - order) < 0.15, (slope, errors)
 
 
+def test_steps_of_the_stored_numbers_are_of_fourth_order():
+    @functools.partial(jax.jit, static_argnums=0)
+    def integrate_numbers(steps):
+        step = lambda x, _: (integrators.step_of_numbers(SPACE, rate, x, END / steps), None)  # noqa: E731
+        return jax.lax.scan(step, jnp.asarray(START), None, length=steps)[0]
+
+    exact = integrate("rk4", 8192)
+    steps = np.array([16, 32, 64, 128])
+    points = [integrate_numbers(int(n)) for n in steps]
+    errors = np.array([np.linalg.norm(SPACE.minus(point, exact)) for point in points])
+    slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert abs(slope - 4.0) < 0.3, (slope, errors)
+    for point in points:
+        assert abs(np.linalg.norm(SPACE.unpack(point)["attitude"]) - 1.0) < 1e-12
+
+
 @pytest.mark.parametrize("method", ["euler", "midpoint", "rk4"])
 def test_constant_rates_are_integrated_exactly(method):
     constant = jnp.array([0.4, -1.2, 0.9, 1.0, 2.0, 3.0, 1.0])

@@ -231,6 +231,10 @@ class Space(Mapping[str, Block]):
             lambda b, s, t: rotations.multiply(x[s], _pure(0.5 * delta[t])) if b.rotation else delta[t]
         )
 
+    def normalise(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
+        """The point with rotations of length 1."""
+        return self._apply(lambda b, s, t: x[s] / jnp.sqrt(jnp.sum(x[s] ** 2)) if b.rotation else x[s])
+
     def project(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
         """(x + change) [-] x, to first order: the inverse of `lift`."""
         return self._apply(

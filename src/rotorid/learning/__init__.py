@@ -1,6 +1,7 @@
 """Learning from data: regressors of the ELM family and their features, and learned residuals.
 
 architectures.py  Heads of residuals for a multirotor
+batch_last.py     Functions of one point applied to many, with the axis of the points last
 checkpoint.py     Files from which an interrupted training is resumed
 elm.py            Extreme learning machines
 features.py       Features from which a regressor estimates the mass of a multirotor

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from rotorid.geometry import rotations
+from rotorid.learning.batch_last import batch_last
 from rotorid.learning.windows import Windows
 from rotorid.models.residual import Head, inputs_of, rate
 from rotorid.models.system import System, Values
@@ -51,21 +52,29 @@ def prediction_errors(
             derivatives[head.output] = derivatives[head.output] + rate(head, w, regressors)
         return space.pack_tangent(derivatives)
 
-    def step(x, row):
-        u, dt, measured = row
+    def move(
+        x: Float[Array, " size"],
+        u: Float[Array, " inputs"],
+        dt: Float[Array, ""],
+        measured: Float[Array, " size"],
+    ) -> tuple[Float[Array, " size"], tuple[Float[Array, " _"], ...]]:
         inputs = system.inputs.unpack(u)
-        x = integrators.step(space, lambda x: rates(x, inputs), x, dt, "rk4")
+        x = integrators.step_of_numbers(space, lambda x: rates(x, inputs), x, dt)
         difference = space.minus(x, measured)
         return x, tuple(difference[space.tangent[head.output]] for head in heads)
 
-    def window(start):
-        x, indices = batch["x"][start], start + 1 + batch["steps"]
-        rows = batch["u"][indices], batch["dt"][indices], batch["x"][indices]
-        if len(indices) == 1:
-            return tuple(e[None] for e in step(x, jax.tree.map(lambda v: v[0], rows))[1])
-        return jax.lax.scan(jax.checkpoint(step), x, rows)[1]
+    def step(x, row):
+        return move_all(x, *row)
 
-    return jax.vmap(window)(batch["starts"])
+    move_all = batch_last(move)
+    indices = batch["starts"] + 1 + batch["steps"][:, None]
+    u, measured = (jnp.moveaxis(batch[name][indices], 1, 2) for name in ("u", "x"))
+    x, rows = batch["x"][batch["starts"]].T, (u, batch["dt"][indices], measured)
+    if len(indices) == 1:
+        errors = step(x, jax.tree.map(lambda v: v[0], rows))[1]
+        return tuple(e.T[:, None] for e in errors)
+    _, errors = jax.lax.scan(jax.checkpoint(step), x, rows)
+    return tuple(jnp.moveaxis(e, 2, 0) for e in errors)
 
 
 def error_scales(

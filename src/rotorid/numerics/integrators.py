@@ -52,6 +52,25 @@ def step(
     return space.plus(x, dt * total)
 
 
+def step_of_numbers(
+    space: Space,
+    rate: Callable[[Float[Array, " size"]], Float[Array, " dim"]],
+    x: Float[Array, " size"],
+    dt: Float[Array, ""] | float,
+) -> Float[Array, " size"]:
+    """As `step` of fourth order, of the stored numbers in place of the chart: quaternions by their linear equation, of length
+    1 after the step. With its gradient it takes half the time."""
+
+    def slope(x: Float[Array, " size"]) -> Float[Array, " size"]:
+        return space.lift(x, rate(x))
+
+    k1 = slope(x)
+    k2 = slope(x + 0.5 * dt * k1)
+    k3 = slope(x + 0.5 * dt * k2)
+    k4 = slope(x + dt * k3)
+    return space.normalise(x + dt / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+
+
 Solved = Mapping[str, tuple[Float[Array, " ..."], Float[Array, " ..."]]]
 """States by name that are known in closed form: the value at the end of the step, and its mean over the step."""
 
