@@ -28,6 +28,7 @@ WITHOUT_JSON: Final = {"app", "live", "reproduce", "ros"}
 
 WITHOUT_PAGE: Final = {
     "convert",
+    "learn-mass",
     "calibrate",
     "export",
     "simulate",
@@ -62,6 +63,7 @@ RUNS: Final = {
         ["free.parquet", "-a", HEXAROTOR, "-o", "model", "--no-identify", "--horizon", "1", "--epochs", "1"],
         "model/summary.json",
     ),
+    "learn-mass": Run(["weighed.parquet", "-a", "simulated-quad", "-o", "network"], "network/summary.json"),
     "fit-dlm": Run(["table.csv", "-c", "y", "--starts", "1", "-o", "dlm"], "dlm/summary.json"),
     "fit-linear": Run(
         [
@@ -122,8 +124,9 @@ RUNS: Final = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with short flights, a table, and airframes."""
     folder = tmp_path_factory.mktemp("json")
-    made = here("simulate", "--seed", "3", "--duration", "3", "-o", folder / "flight.parquet")
-    assert made.exit_code == 0, made.output
+    for name, seconds in (("flight", "3"), ("weighed", "10")):
+        made = here("simulate", "--seed", "3", "--duration", seconds, "-o", folder / f"{name}.parquet")
+        assert made.exit_code == 0, made.output
     vehicle = load_airframe(HEXAROTOR)
     pushed = simulate_wrench_flight(vehicle, "hover-wrench", seed=1, duration=4.0, noise=LogNoise())
     write_table(pushed, folder / "pushed.parquet")
@@ -241,6 +244,7 @@ WRONG: Final = {
     "live": ["none.tlog", "-a", "simulated-quad"],
     "ros": ["--estimator", "none"],
     "learn": ["none.ulg", "-a", HEXAROTOR, "-o", "model"],
+    "learn-mass": ["none.ulg", "-a", "simulated-quad", "-o", "network"],
     "fit-dlm": ["none.csv", "-c", "y"],
     "fit-linear": ["none.csv", "--inputs", "u", "--outputs", "y"],
     "lpv": ["-a", "quadrotor-plus"],
