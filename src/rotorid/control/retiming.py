@@ -193,7 +193,13 @@ def flatness(system: Multirotor):
         force = inertial
         attitude = _attitude(force, yaw)
         for _ in range(_ATTITUDE_ITERATIONS):
-            x = {"attitude": attitude, "velocity": v, "thrust": jnp.zeros(()), "updraught": updraught}
+            x = {
+                "attitude": attitude,
+                "velocity": v,
+                "thrust": jnp.zeros(()),
+                "updraught": updraught,
+                "gust": jnp.zeros(()),
+            }
             force = inertial - system.air_force(x, p)
             attitude = _attitude(force, yaw)
         return attitude, jnp.sqrt(jnp.sum(force * force))

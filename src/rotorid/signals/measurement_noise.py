@@ -6,15 +6,21 @@ assumed noise. It never lowers it, since assumed noise also stands for model err
 What varies within some rows (gusts that the autopilot answers, slow vibration) is not white: taken for white noise, it counts
 once for each row, and a closed loop makes it look like the response to a command. It is replaced by the white noise whose means
 over `_BLOCK` s vary as much. What the commands explain is no noise, and subtracted before.
+
+Brief gusts need more than that: they are as fast as the answer of the autopilot, which is correlated with the gusts before.
+With a wrong correlation time of the noise, the response to the commands is estimated wrong (L. Ljung, System Identification,
+2nd ed., sections 8.4 and 13.4). `brief_gust` finds theirs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.optimize import nnls
 
 from rotorid.geometry.spaces import Space
 from rotorid.signals.samples import Samples
@@ -26,6 +32,13 @@ _BLOCK_ROWS: Final = 3
 _PART: Final = 10.0  # s; the noise is that of the noisier parts, which a filter has to bear
 _QUANTILE: Final = 0.75
 _MIN_BLOCKS: Final = 8
+_LONGEST_DISTANCE: Final = 0.3  # s between the rows of a difference
+_LEAST_DISTANCE: Final = 0.02  # s
+_DISTANCES: Final = 8
+LONGEST_CORRELATION: Final = 0.5
+"""Longest correlation time that `correlated_noise` finds, s."""
+_BRIEF: Final = 0.1  # s
+_CORRELATIONS: Final = np.geomspace(0.02, LONGEST_CORRELATION, 14)  # s
 
 
 def measured_noise(
@@ -71,6 +84,73 @@ def coloured_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, "n k"]) -> F
     parts = max(len(means) // round(_PART / _BLOCK), 1)
     stds = [white_noise(part) for part in np.array_split(means, parts)]
     return np.quantile(stds, _QUANTILE, axis=0) * np.sqrt(np.median(counts[full]))
+
+
+def correlated_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> tuple[float, float]:
+    """Standard deviation and correlation time of first-order noise beside white noise.
+
+    The variance of y(t + 2h) - 2 y(t + h) + y(t) is 6 sigma_w^2 + sigma^2 (6 - 8 rho + 2 rho^2) with rho = exp(-h / tau). Both
+    variances are fitted to those of distances h up to 0.3 s, tau is the best of some from 0.02 to `LONGEST_CORRELATION` s. The
+    variances are those by the median, so that single steps do not count.
+
+    Args:
+        t: of the rows, s.
+        y: any unit.
+    Returns:
+        sigma, in the unit of y, and tau, s; sigma is 0 where rows or time are too few.
+    """
+    step = float(np.median(np.diff(t)))
+    distances = np.geomspace(max(step, _LEAST_DISTANCE), max(_LONGEST_DISTANCE, 2.0 * step), _DISTANCES)
+    counts = np.unique(np.round(distances / step).astype(int))
+    variances = []
+    for k in counts.tolist():
+        is_even = np.abs(t[2 * k :] - t[: len(t) - 2 * k] - 2 * k * step) < step
+        difference = (y[2 * k :] - 2.0 * y[k:-k] + y[: len(y) - 2 * k])[is_even]
+        if len(difference) < _MIN_ROWS:
+            return 0.0, LONGEST_CORRELATION
+        parts = np.array_split(difference, max(round(len(difference) * step / _PART), 1))
+        variances.append(np.quantile([(1.4826 * np.median(np.abs(p))) ** 2 for p in parts], _QUANTILE))
+    expected = np.array(variances)
+    if not np.all(expected > 0.0):
+        return 0.0, LONGEST_CORRELATION
+    fits = []
+    for tau in _CORRELATIONS.tolist():
+        rho = np.exp(-counts * step / tau)
+        columns = np.column_stack([np.full(len(rho), 6.0), 6.0 - 8.0 * rho + 2.0 * rho**2])
+        (_, variance), error = nnls(columns / expected[:, None], np.ones(len(rho)))
+        fits.append((error, math.sqrt(variance), tau))
+    _, sigma, tau = min(fits)
+    return sigma, tau
+
+
+def held_rows(
+    values: Float[np.ndarray, "n k"], is_measured: Bool[np.ndarray, " n"]
+) -> Float[np.ndarray, "n k"]:
+    """Each row's latest measured values; before the first ones, those."""
+    measured = np.flatnonzero(is_measured)
+    latest = np.searchsorted(measured, np.arange(len(values)), side="right") - 1
+    return values[measured[np.maximum(latest, 0)]]
+
+
+def brief_gust(
+    t: Float[np.ndarray, " n"], vertical: Float[np.ndarray, " n"], moving: float, assumed: float
+) -> tuple[float, float] | None:
+    """Brief vertical gusts, of less than 0.1 s, beyond the assumed noise.
+
+    Args:
+        t: of the rows, s.
+        vertical: unexplained acceleration, m/s^2.
+        moving: share of its variance that moves the vehicle, see `moving_share`.
+        assumed: white noise of a row, m/s^2.
+    Returns:
+        Standard deviation, m/s^2, and correlation time, s; None without such gusts.
+    """
+    std, time = correlated_noise(t, vertical)
+    density = 2.0 * moving * std**2 * time
+    excess = density - assumed**2 * float(np.median(np.diff(t)))
+    if time > _BRIEF or excess <= 0.0:
+        return None
+    return std * math.sqrt(moving * excess / density), time
 
 
 def moving_share(

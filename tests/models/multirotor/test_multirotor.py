@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
 
 from rotorid.errors import AirframeError, SettingError, SignalError
@@ -16,9 +15,8 @@ from rotorid.models.airframe.airframe import Quantity, load_airframe, parse_airf
 from rotorid.models.joint import Joint, slope, to_coordinate, to_value
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.thrust import ThrustCurve, with_commanded_thrust
-from rotorid.models.multirotor.with_drag import bare_multirotor, flight_noise, multirotor
-from rotorid.models.system import GRAVITY, Parameter, parameter_values
-from rotorid.signals.samples import Samples
+from rotorid.models.multirotor.with_drag import bare_multirotor, multirotor
+from rotorid.models.system import Parameter, parameter_values
 
 RNG = np.random.default_rng(0)
 G = np.array([0.0, 0.0, -9.81])
@@ -30,7 +28,7 @@ def a_state(system):
     if "position" in system.states:
         x["position"] = jnp.asarray(RNG.normal(size=3))
     if "thrust" in system.states:
-        x |= {"thrust": jnp.asarray(8.0), "updraught": jnp.asarray(0.4)}
+        x |= {"thrust": jnp.asarray(8.0), "updraught": jnp.asarray(0.3), "gust": jnp.asarray(0.1)}
     return x, Rotation.from_quat(q, scalar_first=True)
 
 
@@ -65,7 +63,8 @@ def test_drag_wind_lag_and_bias():
     air = across + (1.5 * (drag @ z) + lift) * z + [0.0, 0.0, 0.4]
     np.testing.assert_allclose(rate["velocity"], (R.apply([0.0, 0.0, 8.0]) + air) / 1.2 + G, rtol=1e-12)
     np.testing.assert_allclose(rate["thrust"], (5.0 * 2.05 - 8.0) / 0.05, rtol=1e-12)
-    np.testing.assert_allclose(rate["updraught"], -0.4)
+    np.testing.assert_allclose(rate["updraught"], -0.3)
+    np.testing.assert_allclose(rate["gust"], -0.1 / p["gust_time"])
     specific = (np.array([0.0, 0.0, 8.0]) + R.inv().apply(air)) / 1.2 + bias
     np.testing.assert_allclose(seen["specific_force"], specific, rtol=1e-12)
     np.testing.assert_allclose([derived["wind_x"], derived["wind_y"]], [1.5, -0.5], rtol=1e-12)
@@ -111,31 +110,6 @@ def test_white_noise_of_measured_speeds_is_noise_of_the_thrust():
     quiet = np.pad(speed, ((0, 0), (0, system.inputs.dim - 4)))
     assert system.input_noise(quiet)["thrust"] == system.states["thrust"].noise_vector[0]
     assert multirotor(airframe, "rotor_command").input_noise(rows) == {}
-
-
-@pytest.mark.parametrize(("size", "moves"), [(0.0, False), (0.8, False), (0.8, True)])
-def test_gusts_are_process_noise_of_the_velocity_and_vibration_is_not(size, moves):
-    """Gusts of a correlation time T of 0.04 s, m/s^2: three times their noise (2 T)^(1/2) sigma, per square root of s."""
-    system = multirotor(load_airframe("px4-sih-quad"), "thrust")
-    rng = np.random.default_rng(3)
-    t = np.arange(0.0, 60.0, 0.02)
-    kept = np.exp(-0.02 / 0.04)
-    gust = lfilter([np.sqrt(1.0 - kept**2) * size], [1.0, -kept], rng.normal(size=len(t)))
-    u = np.tile([system.weight, 0.0, 0.0, 0.0], (len(t), 1))
-    force = np.column_stack([0.0 * t, 0.0 * t, GRAVITY + gust]) + rng.normal(0.0, 0.1, (len(t), 3))
-    attitude = np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1))
-    velocity = rng.normal(0.0, 0.05, (len(t), 3)) + moves * 0.02 * np.cumsum(gust)[:, None]
-    y = np.column_stack([attitude, velocity, force])
-    columns = (t, np.full_like(t, 0.02), u, y, np.ones((len(t), 9), bool))
-    noise = flight_noise(Samples(*(jnp.asarray(column) for column in columns)), system)
-    assert (noise.measurement["specific_force"][2] > 0.5) == (size > 0.0)
-    if moves:
-        assert noise.process["velocity"] == pytest.approx(3.0 * np.sqrt(2.0 * 0.04) * size, rel=0.3)
-        assert noise.tuning["process_noise"] == noise.process
-    elif size:
-        assert noise.process.get("velocity", 0.0) < 0.1
-    else:
-        assert noise.tuning == {"measurement_noise": noise.measurement}
 
 
 def test_thrust_curve_with_dead_zone_and_voltage():

@@ -165,7 +165,7 @@ class Tracker:
         if len(self._noise_rows) < _MIN_ROWS:
             return
         new = flight_noise(_stacked(self._noise_rows), self.system)
-        noise = FlightNoise(self._noise.measurement | new.measurement, new.process)
+        noise = new._replace(measurement=self._noise.measurement | new.measurement)
         change = np.abs(np.log(_levels(self.system, noise) / _levels(self.system, self._noise)))
         if np.max(change, initial=0.0) > math.log(_NOISE_CHANGE):
             self._noise = noise

@@ -98,7 +98,7 @@ def _run(
     samples = []
     for flight, rows in zip(flights, jumps, strict=True):
         priors = {"mass": perturbed_mass_prior(flight, PRIOR_ERROR)}
-        tuning = {"priors": priors, **flight.noise.tuning}
+        tuning = flight.noise.tuning_with(priors)
         if rows is None:
             filters.append(adaptive(flight.system, **tuning))
             samples.append(flight.samples)

@@ -112,11 +112,10 @@ def build_estimator(
     Raises:
         SettingError: prior_error without a true mass.
     """
-    entry, settings = STREAM_ESTIMATORS[name], dict(flight.noise.tuning)
+    priors = {} if prior_error is None else {"mass": perturbed_mass_prior(flight, prior_error, mass_drift)}
+    entry, settings = STREAM_ESTIMATORS[name], flight.noise.tuning_with(priors)
     if entry.needs_model:
         settings["network"] = network
-    if prior_error is not None:
-        settings["priors"] = {"mass": perturbed_mass_prior(flight, prior_error, mass_drift)}
     return entry.build(flight.system, **settings)
 
 
