@@ -36,7 +36,6 @@ from rotorid.estimators.particle.changepoints import change_peaks
 from rotorid.estimators.particle.guided import GuidedEstimate
 from rotorid.estimators.particle.liu_west import LiuWest
 from rotorid.estimators.run import run
-from rotorid.numerics import integrators
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample
 from rotorid.signals.series import fill_rows
@@ -213,13 +212,10 @@ def _differences(filter_, states, values, u, dt, y, mask, held):
         p = joint.with_tracked(value, filter_.tuning.values)
 
         def advance(x, row):
-            inputs = system.inputs.unpack(row[0])
-
-            def rate(point):
-                return system.states.pack_tangent(system.dynamics(system.states.unpack(point), inputs, p))
-
-            x = integrators.step(system.states, rate, x, row[1], joint.method)
-            return x, system.outputs.pack(system.observe(system.states.unpack(x), inputs, p))
+            x = joint.step_states(system.states, x, row[0], p, row[1])
+            return x, system.outputs.pack(
+                system.observe(system.states.unpack(x), system.inputs.unpack(row[0]), p)
+            )
 
         predicted = jax.lax.scan(advance, x, (u, dt))[1][-y.shape[0] :]
         weight = mask / jnp.maximum(jnp.sum(mask, axis=0), 1)
