@@ -380,6 +380,15 @@ def check_a_jump() -> None:
     assert time == pytest.approx(2.0, abs=0.05)
 
 
+def test_priors_of_a_flight_do_not_replace_the_drift_of_the_particles() -> None:
+    system = multirotor(load_airframe("px4-sih-quad"), "thrust")
+    time = Parameter("gust_time", 0.04, unit="s")
+    plain, gusty = flight_filter(system, 10), flight_filter(system, 10, priors={"gust_time": time})
+    np.testing.assert_array_equal(plain.tuning.drift, gusty.tuning.drift)
+    place = [p.name for p in system.parameters for _ in p.values].index("gust_time")
+    assert float(gusty.tuning.values[place]) == pytest.approx(0.04)
+
+
 def test_peaks_of_the_probability_of_a_change() -> None:
     t = 0.02 * np.arange(500)
     probability = np.full(500, 0.001)

@@ -164,5 +164,6 @@ def flight_filter(system: System, count: int = COUNT, **tuning: Any) -> LiuWest:
     tracked = [p for p in system.parameters if p.tracked]
     jumps = make_changes(*(p.name for p in tracked[:1]), hazard=HAZARD, distribution="uniform", spread=SPREAD)
     priors = {p.name: p.with_prior(drift=max(p.drift, LEAST_DRIFT * p.std)) for p in tracked}
-    settings = {"gate": GATE, "max_gap": MAX_GAP, "priors": priors} | tuning
+    settings: dict[str, Any] = {"gate": GATE, "max_gap": MAX_GAP} | tuning
+    settings["priors"] = priors | tuning.get("priors", {})
     return liu_west(system, count, changes=jumps, states="kalman", start="measured", **settings)

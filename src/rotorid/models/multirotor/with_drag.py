@@ -323,12 +323,12 @@ def _unexplained_forces(
     vertical, body; and the share of the variance along the rotor axis that moves the vehicle. None without such rows."""
     t, u, y = np.asarray(samples.t), np.asarray(samples.u), np.asarray(samples.y)
     mask, outputs = np.asarray(samples.mask), system.outputs
-    rows = mask[:, outputs.tangent["specific_force"]].all(axis=1)
-    has_attitude = mask[:, outputs.tangent["attitude"]].all(axis=1)
+    rows: np.ndarray = np.all(mask[:, outputs.tangent["specific_force"]], axis=1)
+    has_attitude: np.ndarray = np.all(mask[:, outputs.tangent["attitude"]], axis=1)
     if rows.sum() < 2 or not has_attitude.any():
         return None
     up = rotation_matrix(held_rows(y[:, outputs.stored["attitude"]], has_attitude)[rows])[:, 2]
-    is_complete = mask.all(axis=1)[rows]
+    is_complete = np.all(mask, axis=1)[rows]
     t, u, y = t[rows], u[rows], y[rows]
     commanded = system.commanded_force(t, u, y)
     unexplained = y[:, outputs.stored["specific_force"]] - commanded
