@@ -20,10 +20,11 @@ from tests.export.vehicles import skewed, with_quantities
 
 
 def known() -> Airframe:
-    """The simulator's own quadrotor, with all that its sources say (README.md of the recorded flights)."""
+    """The simulator's own quadrotor, with all that its sources say (README.md of the recorded flights). Its rotors have no lag:
+    that of the airframe is the filter's of the accelerometer."""
     hover = 0.5 * (math.sqrt(0.35**2 + 4.0 * 0.65 * 0.39) - 0.35) / 0.65
     airframe = load_airframe("ardupilot-sitl-x")
-    quantities = {n: q for n, q in airframe.quantities.items() if n != "drag"}
+    quantities = {n: q for n, q in airframe.quantities.items() if n not in ("drag", "motor_time_constant")}
     return with_quantities(
         Airframe(airframe.name, "", quantities, airframe.rotors, airframe.thrust_curve),
         torque_ratio=Quantity((0.0175 * hover,), "m"),

@@ -29,10 +29,9 @@ from rotorid.studies.lpv.particles import (
     exact_posterior,
     simulate,
 )
-from rotorid.studies.lpv.pilots import _row as pilots_row
 from rotorid.studies.lpv.slow_changes import collapse_row
 from rotorid.studies.page_parts import Numbers
-from rotorid.studies.study_files import Curve, Part, Row
+from rotorid.studies.study_files import Curve, Part, Row, mean_of_all, mean_row
 
 SIZE = lpv.Size((200,), (2, 2, 2, 1), (50,), ("measured",), 100, 30, ("helix",), ("none",))
 
@@ -49,7 +48,7 @@ def in_flight() -> Part:
     t = np.arange(0.0, 12.0, 0.1)
     ones, shares = np.ones(len(t)), np.where(t[:, None] > 9.0, [0.7, 1.0, 1.0, 1.0], 1.0)
     rows = [
-        pilots_row("first flight", name, [m], "kg", "helix")
+        mean_row(lpv_pilots.PART, "first flight", name, "kg", mean_of_all([m]), ("helix", ""))
         for name, m in (("least mass", 0.9), ("largest mass", 1.6))
     ]
     curves: list[Curve] = []
