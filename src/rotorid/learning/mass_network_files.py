@@ -18,15 +18,15 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
-from rotorid.documents import parse_json, read_at_most
+from rotorid.documents import parse_json
 from rotorid.errors import AirframeError, LogFormatError, SettingError, SignalError
 from rotorid.estimators.elm.network import HeldOutErrors, HiddenLayer, MassNetwork, Readout, TrainingRange
 from rotorid.estimators.elm.windows import RATIOS, TIME_CONSTANTS
-from rotorid.learning.model_files import AIRFRAME, MASS_NETWORK
+from rotorid.learning.model_files import AIRFRAME, MASS_NETWORK, read_files
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airframe
 from rotorid.models.registry import ROTOR_INPUTS
-from rotorid.models.residual_files import MODEL, MOST_TEXT, MOST_WEIGHTS, WEIGHTS
+from rotorid.models.residual_files import MODEL, WEIGHTS
 from rotorid.models.system import System
 
 _FORMAT: Final = 1
@@ -96,14 +96,7 @@ def load_network(folder: str | Path) -> TrainedMassModel:
         AirframeError: the airframe is not valid.
     """
     folder = Path(folder)
-    content = {}
-    for name in (MODEL, WEIGHTS, AIRFRAME):
-        try:
-            content[name] = read_at_most(folder / name, MOST_WEIGHTS if name == WEIGHTS else MOST_TEXT)
-        except OSError as error:
-            raise LogFormatError(
-                f"{folder / name}: cannot be read ({error.strerror}); give a folder that `rotorid learn-mass` wrote"
-            ) from None
+    content = read_files(folder, "learn-mass")
     try:
         table = parse_json(content[MODEL])
         is_network = isinstance(table, dict) and table.get("kind") == MASS_NETWORK

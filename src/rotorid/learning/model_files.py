@@ -86,6 +86,19 @@ def model_files(model: LearnedModel) -> dict[str, bytes]:
     }
 
 
+def read_files(folder: Path, command: str) -> dict[str, bytes]:
+    """The files of a model, by name. command: that writes such folders. Raises LogFormatError if one cannot be read."""
+    content = {}
+    for name in (MODEL, WEIGHTS, AIRFRAME):
+        try:
+            content[name] = read_at_most(folder / name, MOST_WEIGHTS if name == WEIGHTS else MOST_TEXT)
+        except OSError as error:
+            raise LogFormatError(
+                f"{folder / name}: cannot be read ({error.strerror}); give a folder that `rotorid {command}` wrote"
+            ) from None
+    return content
+
+
 def load_model(folder: str | Path) -> LearnedModel:
     """Read the model in a folder that `rotorid learn` wrote.
 
@@ -98,14 +111,7 @@ def load_model(folder: str | Path) -> LearnedModel:
         AirframeError: the airframe is not valid.
     """
     folder = Path(folder)
-    content = {}
-    for name in (MODEL, WEIGHTS, AIRFRAME):
-        try:
-            content[name] = read_at_most(folder / name, MOST_WEIGHTS if name == WEIGHTS else MOST_TEXT)
-        except OSError as error:
-            raise LogFormatError(
-                f"{folder / name}: cannot be read ({error.strerror}); give a folder that `rotorid learn` wrote"
-            ) from None
+    content = read_files(folder, "learn")
     try:
         table = parse_json(content[MODEL])
         if table.get("kind") == MASS_NETWORK:
