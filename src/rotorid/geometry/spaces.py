@@ -233,7 +233,7 @@ class Space(Mapping[str, Block]):
 
     def normalise(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
         """The point with rotations of length 1."""
-        return self._apply(lambda b, s, t: x[s] / jnp.sqrt(jnp.sum(x[s] ** 2)) if b.rotation else x[s])
+        return self._apply(lambda b, s, t: rotations.normalize(x[s]) if b.rotation else x[s])
 
     def project(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
         """(x + change) [-] x, to first order: the inverse of `lift`."""
