@@ -30,7 +30,7 @@ from rotorid.estimators.elm.windows import (
 from rotorid.estimators.monitoring import RECOVERY, Innovation
 from rotorid.estimators.tuning import Tuning
 from rotorid.geometry import rotations
-from rotorid.models.joint import Joint, slope
+from rotorid.models.joint import Joint
 from rotorid.models.multirotor.bare import BareMultirotor
 from rotorid.models.multirotor.with_drag import Multirotor
 from rotorid.models.system import GRAVITY, System, Values
@@ -118,21 +118,17 @@ class ElmMass(AbstractEstimator):
         if isinstance(system, BareMultirotor):
             return system.thrust_scale * inputs["thrust"], dict(x)
         assert isinstance(system, Multirotor)
-        p = self.joint.with_tracked(self._tracked_prior, self.tuning.values)
+        p = self.joint.with_tracked(self._tracked[0], self.tuning.values)
         commanded = system.commanded_thrust(inputs)
         before = {**x, "thrust": jnp.where(is_settled, commanded, x["thrust"])}
         end, mean = system.solve_lags(before, inputs, p, dt)["thrust"]
         return p["thrust_scale"] * mean, {**x, "thrust": end}
 
     @property
-    def _tracked_prior(self) -> Float[Array, " parameters"]:
-        parts, start = [], 0
-        for p in self.joint.system.parameters:
-            count = len(p.values)
-            if p.tracked:
-                parts.append(self.tuning.values[start : start + count])
-            start += count
-        return jnp.concatenate(parts)
+    def _tracked(self) -> tuple[Float[Array, " parameters"], Float[Array, " parameters"]]:
+        """The prior means of the tracked parameters in their units, and their standard deviations."""
+        value, slope = self.joint.values_and_slopes(self.tuning.coordinate)
+        return value, slope * self.tuning.coordinate_std
 
     def update(self, state: ElmState, sample: Samples) -> ElmState:
         system = self.joint.system
@@ -182,7 +178,7 @@ class ElmMass(AbstractEstimator):
         b, ratios = window_ratios(state.windows, self.network.velocity_noise)
         mass, mass_std, is_inside = self.network.mass(jnp.maximum(b, 1e-6), ratios, state.level)
         is_informed = (state.elapsed >= LEAST_TIME) & (b > 0.0) & state.has_velocity
-        value, std = self._tracked_prior, self._tracked_std
+        value, std = self._tracked
         k = self.joint.quantities.index("mass")
         at_mass = jnp.arange(len(self.joint.quantities)) == k
         value = jnp.where(at_mass & is_informed, mass, value)
@@ -205,14 +201,6 @@ class ElmMass(AbstractEstimator):
             informed=at_mass & is_informed & is_inside,
             health=health,
         )
-
-    @property
-    def _tracked_std(self) -> Float[Array, " parameters"]:
-        values, start, slopes = self._tracked_prior, 0, []
-        for p in self.joint.tracked:
-            slopes.append(slope(p, values[start : start + len(p.values)]))
-            start += len(p.values)
-        return self.tuning.coordinate_std * jnp.concatenate(slopes)
 
 
 def elm_mass(system: System, *, network: MassNetwork, **tuning: Any) -> ElmMass:
