@@ -1,8 +1,8 @@
-"""`python -m benchmarks.live_autopilots [--wind W] [--gusts G] px4|ardupilot PROGRAM [options of rotorid live]`.
+"""`python -m benchmarks.live_autopilots [--wind W] [--gusts G] [--squares N] [--keep FILE] px4|ardupilot PROGRAM [options]`.
 
 `rotorid live` beside a real autopilot in its own simulation. The autopilot is not part of this project: PROGRAM is the binary
 of its build for software-in-the-loop simulation, `px4` of the target px4_sitl_sih (with its folder `etc` beside `bin`) or
-`arducopter` of the board sitl. It flies twice around a square of 15 m, in wind, and is killed and started again in between. The
+`arducopter` of the board sitl. It flies twice around squares of 15 m, in wind, and is killed and started again in between. The
 simulated body of PX4 gets 25 % heavier in its first flight. The autopilot sends to `rotorid live` as to a ground station; this
 script commands it over a second link, on 127.0.0.1 only.
 
@@ -159,20 +159,28 @@ class Vehicle:
         return False
 
 
-def fly(vehicle: Vehicle, wind: float, gusts: float, folder: Path, options: list[str]) -> list[float]:
-    """Two flights beside a session. wind, gusts: m/s. Returns the times of changes of the mass, s since 1970."""
+def fly(
+    vehicle: Vehicle, wind: tuple[float, float], squares: int, recording: Path, options: list[str]
+) -> list[float]:
+    """Two flights beside a session. wind: mean and gusts, m/s. Returns the times of changes of the mass, s since 1970."""
     vehicle.start(wipe=True)
-    recording = str(folder / "session.mcap")
-    link = ["live", f"udpin:127.0.0.1:{_PORT}", "--airframe", _AIRFRAMES[vehicle.kind], "--record", recording]
+    link = [
+        "live",
+        f"udpin:127.0.0.1:{_PORT}",
+        "--airframe",
+        _AIRFRAMES[vehicle.kind],
+        "--record",
+        str(recording),
+    ]
     session = subprocess.Popen([sys.executable, "-m", "rotorid", *link, *options], stdin=subprocess.DEVNULL)
     changes = []
     try:
         if vehicle.kind == "px4":
-            parameters = {"SIH_MASS": _MASSES["px4"][0], "SIH_WIND_N": wind, "MIS_TAKEOFF_ALT": _ALTITUDE}
+            parameters = {"SIH_MASS": _MASSES["px4"][0], "SIH_WIND_N": wind[0], "MIS_TAKEOFF_ALT": _ALTITUDE}
         else:
             parameters = {
-                "SIM_WIND_SPD": wind,
-                "SIM_WIND_TURB": gusts,
+                "SIM_WIND_SPD": wind[0],
+                "SIM_WIND_TURB": wind[1],
                 "SIM_WIND_T": 1.0,
                 "FS_GCS_ENABLE": 0.0,
             }
@@ -181,7 +189,7 @@ def fly(vehicle: Vehicle, wind: float, gusts: float, folder: Path, options: list
                 vehicle.set(name, value)
             vehicle.wait(_PREPARATION)
             vehicle.take_off()
-            for north, east in ((_SIDE, 0.0), (_SIDE, _SIDE), (0.0, _SIDE), (0.0, 0.0)):
+            for north, east in ((_SIDE, 0.0), (_SIDE, _SIDE), (0.0, _SIDE), (0.0, 0.0)) * squares:
                 vehicle.go(north, east)
             if k == 0 and vehicle.kind == "px4":
                 parameters["SIH_MASS"] = _MASSES["px4"][1]
@@ -231,13 +239,17 @@ def main() -> None:
     parser.add_argument("program", type=Path)
     parser.add_argument("--wind", type=float, default=0.0, help="m/s")
     parser.add_argument("--gusts", type=float, default=0.0, help="SIM_WIND_TURB of ArduPilot, m/s")
+    parser.add_argument("--squares", type=int, default=1, help="in each flight")
+    parser.add_argument("--keep", type=Path, help="recording of the session, else deleted")
     parser.add_argument("options", nargs=argparse.REMAINDER, help="of rotorid live, last")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         vehicle = Vehicle(arguments.kind, arguments.program, folder)
-        changes = fly(vehicle, arguments.wind, arguments.gusts, folder, arguments.options)
-        print("\n".join(score(folder / "session.mcap", _MASSES[arguments.kind], changes)))
+        recording = arguments.keep or folder / "session.mcap"
+        wind = arguments.wind, arguments.gusts
+        changes = fly(vehicle, wind, arguments.squares, recording, arguments.options)
+        print("\n".join(score(recording, _MASSES[arguments.kind], changes)))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def test_the_first_address_owns_the_number() -> None:
     assert kept == mixed.replace(mixed[len(mixed) // 3 : 2 * len(mixed) // 3], b"", 1)
     assert systems(kept) == [2, 1]
     assert [f.component for f in walk(kept, complete=True).frames] == [1, 100]
+    assert book.accept(heartbeat(vehicle), TRUE, 1.1)
     assert book.take_events() == [SenderEvent(1, 1, OTHER, False)]
     assert not book.take_events()
     assert book.address_of(1, 1) == TRUE
@@ -47,7 +48,19 @@ def test_a_silent_owner_is_replaced_and_comes_back() -> None:
     assert book.address_of(1, 1) == OTHER
     assert book.accept(heartbeat(vehicle), TRUE, SILENCE + 0.2)
     assert not book.accept(heartbeat(vehicle), OTHER, SILENCE + 0.3)
-    assert [event.is_move for event in book.take_events()] == [False, True, True]
+    assert book.take_events() == [SenderEvent(1, 1, OTHER, True), SenderEvent(1, 1, TRUE, True)]
+    assert book.accept(heartbeat(vehicle), TRUE, SILENCE + 0.4)
+    assert book.take_events() == [SenderEvent(1, 1, OTHER, False)]
+
+
+def test_a_vehicle_that_restarts_at_another_address_is_no_second_one() -> None:
+    book, vehicle = AddressBook(), Sender(1)
+    book.accept(heartbeat(vehicle), TRUE, 0.0)
+    events = []
+    for k in range(1, 60):
+        book.accept(heartbeat(vehicle), OTHER, 0.1 * k)
+        events += book.take_events()
+    assert events == [SenderEvent(1, 1, OTHER, True)]
 
 
 @pytest.mark.parametrize("damage", [b"\x00", b"\xfe", b"\xfd\xff", b"garbage " * 20])
@@ -99,6 +112,7 @@ def test_a_flood_of_senders_before_the_vehicle_is_no_way_around() -> None:
     assert not book.accept(vehicle, OTHER, 1.1)
     assert book.address_of(1, 1) == TRUE
     assert book.receivers() == [TRUE, OTHER]
+    assert book.accept(vehicle, TRUE, 1.2)
     assert SenderEvent(1, 1, OTHER, False) in book.take_events()
 
 
@@ -113,10 +127,10 @@ def test_writes_go_to_the_vehicle_and_not_to_who_sent_last() -> None:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         link, send = open_link(f"udpin:127.0.0.1:{port}"), Sender(1)
-        for peer in (vehicle, other, other):
+        for peer in (vehicle, other, other, vehicle):
             peer.sendto(heartbeat(send), ("127.0.0.1", port))
-        packets = [link.receive(0.2) for _ in range(3)]
-        assert [packet is not None for packet in packets] == [True, False, False]
+        packets = [link.receive(0.2) for _ in range(4)]
+        assert [packet is not None for packet in packets] == [True, True, False, False]
         MessageSender(link).set_parameter(1, 1, "MPC_THR_HOVER", 0.5)
         vehicle.settimeout(1.0)
         assert b"MPC_THR_HOVER" in vehicle.recv(1000)

@@ -1,7 +1,7 @@
 """Which address each sender on a UDP link uses: one system and component is one source.
 
-The first address of a sender owns its number. Messages with this number from another address are left out, as long as the
-owner sends: they come from a second vehicle with the same number, over a second route, or are forged. Once the owner has been
+The first address of a sender owns its number. Messages with this number from another address are left out. If the owner sends
+after them, they come from a second vehicle with the same number, over a second route, or are forged. Once the owner has been
 silent for `SILENCE` s, another address takes over (a restarted router or vehicle); the first address gets its number back as
 soon as it sends again. Only messages whose checksum can be checked give an address a number: damaged bytes look like messages
 of many senders.
@@ -24,13 +24,14 @@ SILENCE: Final = 3.0
 
 _MAX_EVENTS: Final = 1000  # that wait to be taken
 _MAX_RECEIVERS: Final = 8  # of messages for everybody
+_MAX_RIVALS: Final = 8  # of a sender
 _V1, _V2, _SIGNED = 0xFE, 0xFD, 1
 _HEAD: Final = {_V1: 6, _V2: 10}
 _SIGNATURE: Final = 13
 
 
 class SenderEvent(NamedTuple):
-    """Another address used the number of a sender. is_move: whether it took over, since the owner was silent."""
+    """Another address uses the number of a sender. is_move: whether it took over from a silent owner; else both send."""
 
     system: int
     component: int
@@ -43,6 +44,7 @@ class _Owner:
     first: Address
     current: Address
     last: float
+    rivals: list[Address] = dataclasses.field(default_factory=list)  # that have sent since its last message
 
 
 class AddressBook:
@@ -82,6 +84,10 @@ class AddressBook:
         events, self._events = list(self._events), {}
         return events
 
+    def _add_event(self, event: SenderEvent) -> None:
+        if len(self._events) < _MAX_EVENTS:
+            self._events[event] = None
+
     def _may_send(self, key: tuple[int, int], frame: bytes, address: Address, now: float) -> bool:
         """Whether no other address owns the number of a frame."""
         owner = self._owners.get(key)
@@ -93,12 +99,17 @@ class AddressBook:
         elif owner.current != address:
             if not _is_checked(frame):
                 return False
-            is_move = address == owner.first or now > owner.last + SILENCE
-            if len(self._events) < _MAX_EVENTS:
-                self._events[SenderEvent(*key, address, is_move)] = None
-            if not is_move:
+            if address != owner.first and now <= owner.last + SILENCE:
+                if address not in owner.rivals and len(owner.rivals) < _MAX_RIVALS:
+                    owner.rivals.append(address)
                 return False
+            owner.rivals.clear()
+            self._add_event(SenderEvent(*key, address, is_move=True))
             owner.current = address
+        elif owner.rivals:
+            for rival in owner.rivals:
+                self._add_event(SenderEvent(*key, rival, is_move=False))
+            owner.rivals.clear()
         owner.last = now
         if address != self._sender:
             self._sender = address
