@@ -41,6 +41,7 @@ def rotate(
     gusts: float = 0.01,
     manoeuvres: float = 0.15,
     noise: float = 0.01,
+    growth: float = 0.0,
 ) -> Recording:
     """Rotate the vehicle.
 
@@ -53,6 +54,8 @@ def rotate(
         gusts: standard deviation of a moment with a time constant of 0.7 s, N m; a fifth of it about z.
         manoeuvres: standard deviation of the commanded angles, rad.
         noise: of the gyroscope, rad/s.
+        growth: exponent with which the torque about z of a rotor per thrust grows with its thrust; in hover, torque over
+            changes of the thrust is `RATIO`.
     """
     rng = np.random.default_rng(seed)
     n = round(seconds / STEP)
@@ -81,7 +84,9 @@ def rotate(
         command = np.clip(inverse @ np.concatenate([[lift], torque]), 0.05, 0.6 * hover)
         commands[k] = command
         thrust = command + (thrust - command) * np.exp(-STEP / LAG)
-        torque = G @ (left(t) * thrust) + offset + gust + moment(t)
+        lifts = left(t) * thrust
+        torque = G @ lifts + offset + gust + moment(t)
+        torque[2] += G[2] @ (lifts * ((lifts / (0.25 * hover)) ** growth / (1.0 + growth) - 1.0))
         acceleration = (torque + GYROSCOPIC * w[[1, 2, 0]] * w[[2, 0, 1]]) / INERTIA - 0.3 * w
         middle = w + 0.5 * STEP * acceleration
         w = w + STEP * acceleration

@@ -73,6 +73,15 @@ def test_a_rotor_that_loses_thrust_is_named_in_time(airframe: Airframe, loss: fl
         assert fault.is_stopped == (loss == 1.0)
 
 
+def test_a_motor_stops_whose_torque_about_z_grows_faster_than_its_thrust(airframe: Airframe) -> None:
+    """Without thrust, it then lacks little more than half of the torque that its slope in hover gives."""
+    for rotor in range(4):
+        recording = rotate(AT + 1.0, 20 + rotor, weakened(1.0, rotor), gusts=0.002, growth=0.7)
+        (fault,) = monitored(recording, airframe).faults
+        assert (fault.rotor, fault.is_stopped) == (rotor, True)
+        assert fault.detected - AT < 0.5
+
+
 @pytest.mark.parametrize("loss", [0.15, 0.35])
 @pytest.mark.parametrize("cause", ["motor", "propeller"])
 def test_measured_speeds_show_whether_motor_or_propeller_is_at_fault(

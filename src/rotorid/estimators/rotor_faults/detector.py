@@ -8,7 +8,9 @@ is a hypothesis. A loss is reported where
                   it takes more about each axis: a load in the ratio of a rotor in roll and pitch then had time for a yaw
                   torque by chance
     pattern       the share that is lost is the same about roll, pitch and yaw, within its uncertainty. A shift of the centre of
-                  mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less
+                  mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less. The share of a
+                  large loss about yaw is less sure: the torque ratio is known about hover only, and a rotor next to it may be
+                  at its limit
     alternative   no other rotor explains nearly as much
     suddenness    a loss that grows does not explain more: gusts and what the air does in a manoeuvre come gradually
     duration      it lasts: longer for a small loss than for a stopped motor
@@ -56,7 +58,7 @@ _LATE: Final = 2.0  # s after the onset
 _CONSISTENT: Final = (
     4.0  # chi-square of the shares about the axes; 86 % where they differ by their uncertainty alone
 )
-_PATTERN_STD, _PATTERN_STD_OF_LARGE = 0.08, 0.15  # of the share, between the axes
+_PATTERN_STD, _PATTERN_STD_OF_LARGE = (0.08, 0.08, 0.08), (0.15, 0.15, 0.35)  # of the share, between the axes
 _OTHER: Final = 0.7  # of the evidence, that another rotor may have
 _NO_TORQUE: Final = 0.2  # of the largest torque about an axis, below which a rotor has none
 _LARGE: Final = 0.5  # share from which on a loss is large
@@ -194,15 +196,18 @@ class RotorFaultDetector:
             own = np.where(S > 0.0, D / S, 0.0)
             is_large = share > _LARGE
             is_likely = is_large | (np.arange(share.shape[1]) == slow)
-            pattern_std = np.where(is_large, _PATTERN_STD_OF_LARGE, _PATTERN_STD) * share
-            variance = np.where(S > 0.0, 1.0 / S, np.inf) + pattern_std[..., None] ** 2
+            pattern_std = (
+                np.where(is_large[..., None], _PATTERN_STD_OF_LARGE, _PATTERN_STD) * share[..., None]
+            )
+            variance = np.where(S > 0.0, 1.0 / S, np.inf) + pattern_std**2
             z = np.where(S > 0.0, D / np.sqrt(S), 0.0)
         is_same = np.sum((own - share[..., None]) ** 2 / variance, axis=2, where=used) < _CONSISTENT
         age = t - self._bank.onsets[:, None]
         of_small = np.where(age > _LATE, _AXIS_LATE, _AXIS)
         of_axis = np.where(is_likely, _AXIS_OF_LARGE, of_small)[..., None]
         shows = used & (z > 0.0) & (z**2 > of_axis)
-        cannot_show = is_likely[..., None] & (share[..., None] ** 2 * S < of_axis)
+        least = share[..., None] - np.where(is_large[..., None], 2.0 * pattern_std, 0.0)  # about an axis
+        cannot_show = is_likely[..., None] & (least**2 * S < of_axis)
         is_evident = np.all(~used | shows | cannot_show, axis=2) & (shows.sum(axis=2) >= 2)
         is_evident &= evidence > np.where(is_likely, _EVIDENCE_OF_LARGE, _EVIDENCE)
         needed = np.where(is_large, _SHORT, np.where(is_likely, _OF_SLOW, _LONG))
