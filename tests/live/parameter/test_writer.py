@@ -16,6 +16,7 @@ from rotorid.live.parameter import store
 from rotorid.live.parameter.store import stored_values
 from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
+from rotorid.models.airframe.mass import with_mass
 from tests.live import simulated_flight
 from tests.live.parameter.simulated_autopilot import (
     PX4_PARAMETERS,
@@ -198,6 +199,24 @@ def test_a_vehicle_that_answers_nothing_is_not_waited_for(made: World) -> None:
     assert stored_values()[0].pilot == HOVER
     assert made.publisher.summary is not None
     assert not made.publisher.summary.is_restored
+
+
+def test_it_follows_from_a_mass_that_was_weighed(airframe: Airframe) -> None:
+    """Its standard deviation grows in flight, since what the vehicle carries may change."""
+    made = world(with_mass(airframe, (1.0, 0.005)))
+    made.fly(12.0, 1.2, 0.025)
+    assert made.value == pytest.approx(1.2 * PER_KG, abs=0.01 * HOVER)
+    made.end()
+    check_writes(made)
+
+
+def test_why_nothing_is_written_is_reported_once_in_a_flight(made: World) -> None:
+    for _ in range(2):
+        made.fly(30.0, 1.2, 0.1)
+        made.fly(15.0, None)
+    reports = [event_text(event) for event in made.events if event.code == "parameter_gate"]
+    assert reports == ["MPC_THR_HOVER stays at 0.49: the standard deviation is too large: 0.589 ± 0.049"] * 2
+    assert not made.writes
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from rotorid.control.gate import TrustCriteria
 from rotorid.errors import SettingError
 from rotorid.estimators.gaussian import INFORMED
 from rotorid.live.parameter.hover_thrust import (
@@ -31,10 +33,10 @@ class FollowedParameter:
     """A parameter that follows the mass.
 
     name, unit: of the parameter. convert: from the mass. allowed: range of the vehicle. information_limit: relative
-    standard deviation of the mass below which it is informed by data. autopilot: MAV_AUTOPILOT that has it, None for any.
-    needed: other parameters that `convert` uses, with the value of a vehicle that has no such parameter (None: it must have
-    it). refusal: why it must not be written to a vehicle with these other parameters, "" if it may be.
-    rotors: number of rotors.
+    standard deviation of the mass below which it is informed, by data or since it was weighed. autopilot: MAV_AUTOPILOT
+    that has it, None for any. needed: other parameters that `convert` uses, with the value of a vehicle that has no such
+    parameter (None: it must have it). refusal: why it must not be written to a vehicle with these other parameters, "" if
+    it may be. rotors: number of rotors.
     """
 
     name: str
@@ -59,6 +61,8 @@ def parse_parameter(text: str, airframe: Airframe) -> FollowedParameter:
     """
     name, _, quantity = text.partition("=")
     limit = INFORMED * mass_relative_std(airframe)
+    if mass_relative_std(airframe) <= TrustCriteria().max_relative_std:
+        limit = math.inf  # what was weighed needs no information from data
     if not 0 < len(name) <= 16 or not name.replace("_", "").isalnum() or not name.isascii():
         raise SettingError(f"{text}: a parameter name has up to 16 letters, digits and _")
     if quantity == "mass":

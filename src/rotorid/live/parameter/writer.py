@@ -46,6 +46,7 @@ _SILENCE: Final = 2.0  # s without messages after which the value is read before
 _LINK_LOSS: Final = 2.5  # s without messages and answers
 _ALTITUDE_INTERVAL: Final = 5.0  # s between requests
 _MAX_UNANSWERED: Final = 4  # requests for a parameter that the vehicle does not have
+_REPORTED_WAIT: Final = 10.0  # s with estimates of which none is followed, after which the reason is reported
 _UNREACHABLE: Final = 3  # requests in a row without an answer, at the end
 _STAMPED: Final = frozenset(
     MESSAGES[name].number for name in ("ATTITUDE", "ATTITUDE_QUATERNION", "LOCAL_POSITION_NED", "SYSTEM_TIME")
@@ -96,6 +97,7 @@ class ParameterWriter:
         self._is_ended = self._is_restoring = self._is_no_reply_reported = False
         self._boots = session.reader.timeline.boots
         self._mode = Mode.WAITING
+        self._waits_since, self._last_estimate, self._is_wait_reported = math.inf, -math.inf, False
 
     @property
     def is_done(self) -> bool:
@@ -303,11 +305,28 @@ class ParameterWriter:
             if {policy.mode, self._mode} != {Mode.WAITING, Mode.RETURNING}:
                 self._report("parameter_gate", t, reason=policy.reason)
             self._mode = policy.mode
+        self._report_wait(policy, snapshot, t, now)
         return target
+
+    def _report_wait(self, policy: FollowPolicy, snapshot: Snapshot | None, t: float, now: float) -> None:
+        """Report, once in a flight, why none of the estimates is followed."""
+        if policy.mode is not Mode.WAITING or not self._has_estimate(snapshot):
+            if policy.mode is not Mode.WAITING or now > self._last_estimate + _REPORTED_WAIT:
+                self._waits_since, self._is_wait_reported = math.inf, False
+            return
+        self._last_estimate, self._waits_since = now, min(self._waits_since, now)
+        if now > self._waits_since + _REPORTED_WAIT and not self._is_wait_reported:
+            self._is_wait_reported = True
+            reason = policy.reason if self._converted else "waits: battery voltage or altitude is not known"
+            self._report("parameter_gate", t, reason=reason)
+
+    @staticmethod
+    def _has_estimate(snapshot: Snapshot | None) -> bool:
+        return snapshot is not None and snapshot.attitude is not None and "mass" in snapshot.readings
 
     def _reading(self, snapshot: Snapshot | None, now: float) -> GateReading | None:
         """The current estimate of the parameter; None if there is none."""
-        if snapshot is not None and snapshot.attitude is not None and "mass" in snapshot.readings:
+        if snapshot is not None and self._has_estimate(snapshot):
             mass, health = snapshot.readings["mass"], Health.__members__.get(snapshot.health.upper())
             if now >= self._converted_at + _CONVERSION_INTERVAL:
                 self._converted_at, self._converted = now, self._convert(mass, now)
