@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from rotorid.control.gate import GatedQuantity, Mode, Reading
 from rotorid.live.parameter import store
+from rotorid.live.parameter.policy import FollowPolicy
 from rotorid.live.parameter.store import stored_values
 from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe
@@ -199,6 +201,20 @@ def test_a_vehicle_that_answers_nothing_is_not_waited_for(made: World) -> None:
     assert stored_values()[0].pilot == HOVER
     assert made.publisher.summary is not None
     assert not made.publisher.summary.is_restored
+
+
+@pytest.mark.parametrize("interval", [0.05, 0.25])
+def test_the_trust_ends_after_five_seconds_however_often_snapshots_come(interval: float) -> None:
+    """On the ground there are four in a second."""
+    policy, now = FollowPolicy(GatedQuantity(0.35, 0.2, 0.5, 0.01)), 0.0
+    while policy.mode is not Mode.FOLLOWING:
+        now += 0.05
+        policy.update(Reading(0.4, 0.004), now, is_link_up=True, value=0.35)
+    last = now
+    while policy.mode is not Mode.RETURNING:
+        now += interval
+        policy.update(None, now, is_link_up=True, value=0.4)
+    assert now - last == pytest.approx(5.0, abs=0.3)
 
 
 def test_it_follows_from_a_mass_that_was_weighed(airframe: Airframe) -> None:

@@ -56,6 +56,7 @@ DEAD_BAND: Final = 0.01
 GRID: Final = 0.0025
 """Distance of two written values, relative to the pilot's value."""
 
+_LONGEST_UPDATE: Final = 0.5  # s between two updates that counts as a time without a good estimate, at most
 _MEDIAN_PERIOD: Final = 1.0  # s
 _SAMPLE_INTERVAL: Final = 0.1  # s
 _TOLERANCE: Final = 1e-3  # of the grid: rounding to float32
@@ -116,7 +117,7 @@ class FollowPolicy:
         if is_good:
             self._fault_time = 0.0
         elif is_link_up:
-            self._fault_time += min(dt, MAX_STEP)
+            self._fault_time += min(dt, _LONGEST_UPDATE)
 
     def _add_sample(self, now: float, value: float) -> None:
         if not self._samples or now >= self._samples[-1][0] + _SAMPLE_INTERVAL:
