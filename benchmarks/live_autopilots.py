@@ -86,9 +86,11 @@ class Vehicle:
             self._link.mav.param_set_send(
                 self._link.target_system, 1, name.encode(), value, self._m.MAV_PARAM_TYPE_REAL32
             )
-            answer = self._link.recv_match(type="PARAM_VALUE", blocking=True, timeout=1.0)
-            if answer is not None and answer.param_id == name:
-                return
+            end = time.monotonic() + 1.0  # answers to other stations arrive here too
+            while time.monotonic() < end:
+                answer = self._link.recv_match(type="PARAM_VALUE", blocking=True, timeout=0.2)
+                if answer is not None and answer.param_id == name:
+                    return
         raise TimeoutError(f"the parameter {name} was not set")
 
     def wait(self, seconds: float) -> None:

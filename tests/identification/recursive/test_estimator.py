@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.identification.recursive.estimates import make_estimates
+from rotorid.identification.recursive.estimates import Estimate, make_estimates
 from rotorid.identification.recursive.estimator import AirframeIdentifier, identify_recursively
 from rotorid.identification.recursive.excitation import (
+    ClimbRange,
     CommandSampling,
     MassMonitor,
     UnmodelledLift,
@@ -119,6 +120,45 @@ def test_errors_of_the_velocity_do_not_attenuate_the_drag(fast):
     value, std = bank.posterior()
     assert value == pytest.approx(d, rel=0.06)
     assert abs(value - d) < 2.5 * std
+
+
+def test_a_hover_in_still_air_gives_no_drag():
+    """Forces below the resolution of the message are zero, as are the velocities but for their error."""
+    rng, bank = np.random.default_rng(0), DragBank()
+    for k in range(1000):
+        bank.add(0.01 * k, (0.0, 0.0), 0.005 * rng.standard_normal(3), np.eye(3))
+    value, std = bank.posterior()
+    assert std > value > 0.1
+
+
+def test_a_climb_alone_does_not_tell_the_thrust_in_hover():
+    """The thrust falls with the climb and its square. The vehicle climbs for 3 s, slows down for 3 s, and hovers."""
+    rng, bank, climbs = np.random.default_rng(2), ThrustBank(len(LAGS)), ClimbRange()
+    errors, stds, without = [], [], []
+    for k in range(900):
+        t = 0.01 * k
+        climb = 2.5 - 1.3 * math.exp(-t) if t < 3.0 else 2.5 * max(1.0 - (t - 3.0) / 3.0, 0.0)
+        accel = 1.3 * math.exp(-t) if t < 3.0 else (-2.5 / 3.0 if t < 6.0 else 0.0)
+        force = 9.81 + accel + 0.05 * rng.standard_normal()
+        thrust = 9.81 + accel + 0.25 * climb + 0.05 * climb**2
+        row = thrust * np.ones(len(LAGS)), (thrust - 9.81) * np.ones(len(LAGS)), climb
+        bank.step(force, *row, 0.01)
+        climbs.add(climb, 0.01)
+        (s, _), covariance = bank.posterior(0.3, (math.log(0.02), 0.4))
+        errors.append(abs(s - 1.0))
+        without.append(math.hypot(math.sqrt(covariance[0, 0]), 0.008))
+        stds.append(math.hypot(without[-1], climbs.thrust_std))
+    late = np.array(errors)[100:]
+    assert np.all(late < 2.0 * np.array(stds)[100:])
+    assert np.mean(late[:300] < 2.0 * np.array(without)[100:400]) < 0.7
+    assert errors[-1] < 0.01
+    assert climbs.thrust_std < 0.003
+
+
+def test_a_quantity_that_the_flight_knows_is_identified_beside_a_good_prior():
+    good = Estimate(1.0, 0.06, 1.0, 0.1, 1.0, 0.08, "1")
+    assert good.is_identified
+    assert not good._replace(measured_std=0.2, std=0.09).is_identified
 
 
 def test_a_move_after_a_long_hover_does_not_interrupt_it():

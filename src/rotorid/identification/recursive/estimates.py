@@ -37,6 +37,9 @@ _MODEL_STD: Final = {
 _LOAD_STD: Final = 0.08  # of the thrust in hover, relative, over the mean load less 1: the form of the curve
 _GUST_FACTOR: Final = 1.5  # of the std of the drag: gusts are not a first-order noise
 _BEYOND_GRID: Final = 0.3  # of the inertia, relative, where the lag is not on the grid
+_KNOWN: Final = (
+    0.1  # relative standard deviation by the flight alone, at which a good prior need not be halved
+)
 _LAG_TO_INERTIA: Final = 0.45  # relative change of an inertia over that of the lag which causes it
 
 
@@ -57,8 +60,10 @@ class Estimate(NamedTuple):
 
     @property
     def is_identified(self) -> bool:
-        """Whether the flight has halved the standard deviation of the prior at least, relative to value and prior."""
-        return self.std * self.prior < 0.5 * self.prior_std * self.value
+        """Whether the flight has halved the standard deviation of the prior, relative to value and prior, or knows the quantity
+        itself as well as `_KNOWN`."""
+        is_halved = self.std * self.prior < 0.5 * self.prior_std * self.value
+        return is_halved or self.measured_std < _KNOWN * self.measured
 
 
 def lag_prior_of(airframe: Airframe) -> tuple[float, float]:

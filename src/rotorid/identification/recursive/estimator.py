@@ -20,6 +20,7 @@ from rotorid.geometry.rotation_rows import rotation_matrix
 from rotorid.identification.recursive.estimates import Estimate, lag_prior_of, make_estimates
 from rotorid.identification.recursive.excitation import (
     Activity,
+    ClimbRange,
     CommandSampling,
     MassMonitor,
     UnmodelledLift,
@@ -100,7 +101,7 @@ class AirframeIdentifier:
         self._activities = Activity(), Activity()
         self.sampling, self.mass_monitor = CommandSampling(), MassMonitor()
         self.rotor_torques = RotorTorques(airframe, G[3:], np.array(inertia.value))
-        self._lift = UnmodelledLift()
+        self._lift, self._climb = UnmodelledLift(), ClimbRange()
         self._thrust, self._drag = ThrustBank(len(LAGS)), DragBank()
         self._rates, self._forces = WindowMeans(_WINDOW), WindowMeans(_WINDOW)
         self._last_rate: tuple[float, Float64[np.ndarray, "delays lags 2 rotors"]] | None = None
@@ -211,10 +212,12 @@ class AirframeIdentifier:
         if not monitor.update((force_z - expected) / GRAVITY, std / GRAVITY, dt):
             if monitor.is_wrong:
                 self._thrust, self._lift, self._load = ThrustBank(len(LAGS)), UnmodelledLift(), 1.0
+                self._climb = ClimbRange()
                 monitor.restart()
             return
         self._thrust.step(force_z, scale, shape, climb, dt)
         self._lift.add(float(shape[self._nominal]), wind)
+        self._climb.add(climb, dt)
         self._load += (force_z / GRAVITY - self._load) / max(self._thrust.filters.count, 1)
         if R is not None and velocity is not None:
             side = weighted(self._force_rows[:2], T[self._nominal, 0]) / self._mass
@@ -254,7 +257,7 @@ class AirframeIdentifier:
             gains=dict(zip(known, lag.gains, strict=True)),
             drag=self._drag.posterior(),
             load=self._load,
-            lift_std=math.hypot(self._lift.thrust_std, gust_std),
+            lift_std=math.hypot(self._lift.thrust_std, self._climb.thrust_std, gust_std),
             slope_std=math.sqrt(max(others, 0.0)) / (1.0 + e),
             sampling=self.sampling,
         )

@@ -27,6 +27,8 @@ _UNDERSAMPLED_GAIN: Final = 0.15
 _REFERENCE_PERIOD: Final = 0.02  # s
 _LARGEST_GAIN_STD: Final = 0.12  # of commands that are sampled often enough
 _RESIDUAL_MEMORY: Final = 0.5  # s
+_CLIMB_MEMORY: Final = 0.5  # s
+_BY_CLIMB: Final = 0.045  # of the thrust in hover, relative, per m/s to the slowest climb so far
 _CHANGED, _RETURNED = 0.08, 0.04  # of the weight
 _SETTLING: Final = 2.0  # s
 _RETURN_TIME: Final = 1.0  # s
@@ -173,6 +175,29 @@ class UnmodelledLift:
     def thrust_std(self) -> float:
         """Relative standard deviation of the thrust in hover, without gusts."""
         return _MEAN_WIND_SHARE * abs(float(self._means[1])) / GRAVITY
+
+
+class ClimbRange:
+    """How far the climbs and descents of a flight are from hover, for which the thrust is given.
+
+    The thrust falls with the climb, by inflow and drag, in part as its square. Of a take-off alone, a linear fit in the
+    velocity is extrapolated to hover, and the error grows with the distance.
+    """
+
+    def __init__(self) -> None:
+        self._speed = 0.0
+        self._distance = math.inf  # of hover from the slowest part so far, m/s
+
+    def add(self, climb: float, dt: float) -> None:
+        """Add a velocity along body z, m/s. dt: since the previous one, s."""
+        is_first = math.isinf(self._distance)
+        self._speed += (1.0 if is_first else -math.expm1(-dt / _CLIMB_MEMORY)) * (abs(climb) - self._speed)
+        self._distance = min(self._distance, self._speed)
+
+    @property
+    def thrust_std(self) -> float:
+        """Relative standard deviation of the thrust in hover."""
+        return 0.0 if math.isinf(self._distance) else _BY_CLIMB * self._distance
 
 
 def vertical_gust_std(wind: float, duration: float) -> float:

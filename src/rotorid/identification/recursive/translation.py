@@ -190,9 +190,11 @@ class DragBank:
         self._warm_up = max(self._warm_up - 1, 0)
 
     def posterior(self) -> tuple[float, float]:
-        """d / m and its standard deviation, 1/s."""
+        """d / m and its standard deviation, 1/s; the prior while the velocity changes by little more than its error."""
+        if _LARGEST_ATTENUATION * self._square < _VELOCITY_ERROR**2:
+            return _DRAG
         value, covariance = self._mixture()
-        share = 0.5 * min(_VELOCITY_ERROR**2 / max(self._square, 1e-12), _LARGEST_ATTENUATION)
+        share = 0.5 * _VELOCITY_ERROR**2 / self._square
         d, std = float(value[0]) / (1.0 - share), float(np.sqrt(covariance[0, 0])) / (1.0 - share)
         return d, math.hypot(std, share * d)
 
