@@ -12,7 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from rotorid.cli import app
+from rotorid.findings import Severity
 from rotorid.live.recording.recording import Recording
+from rotorid.live.snapshot import Event
+from rotorid.live.text import event_text
 from rotorid.models.airframe.airframe import Airframe, Quantity, airframe_toml, load_airframe
 from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
 from tests.live.scripted_vehicle import PX4, Flight, ScriptedVehicle
@@ -162,3 +165,19 @@ def test_another_airframe_is_reported_in_flight(packets: list[tuple[int, bytes]]
     assert "not the vehicle that the airframe file describes: rotors 0 and 2 are exchanged" in wrong.text
     assert wrong.events["rotors_contradicted"]["t"] < wrong.events["take_off"]["t"] + 5.0
     assert "airframe_identified" not in wrong.events
+
+
+def test_the_reason_why_inertia_is_not_identified_fits() -> None:
+    def text(**values: object) -> str:
+        values = {
+            "quantities": ["inertia_x"],
+            "command_rate": 0.0,
+            "still": [],
+            "hides_slope": False,
+            **values,
+        }
+        return event_text(Event(1.0, "airframe_not_identified", Severity.NOTE, values))
+
+    assert text().endswith("more motion is needed")
+    assert "climb and descend a few times" in text(hides_slope=True)
+    assert "hardly turned about x" in text(hides_slope=True, still=["x"])

@@ -272,6 +272,11 @@ def _obstacle(v: Values) -> str:
             f"rotor commands at {v['command_rate']:.0f} Hz do not show what the motors did between them; "
             "messages or logs of 50 Hz or more are needed"
         )
+    if needs_turning and v.get("hides_slope"):
+        return (
+            "the thrust changed too little, or wind hid its changes, to show how it grows with the command; climb and descend "
+            "a few times, in less wind"
+        )
     return "more motion is needed"
 
 

@@ -66,7 +66,8 @@ class AirframeIdentifier:
     Args:
         airframe: with rotors and a thrust curve; its numbers are priors.
 
-    duration: time in the air that was used, s. rotor_torques: of each rotor. sampling: of
+    duration: time in the air that was used, s. slope_std: relative, of the slope of the thrust curve in hover, as of the
+    latest estimates, which inertia has too. rotor_torques: of each rotor. sampling: of
     the commands. mass_monitor: whether thrust over mass is constant.
 
     Raises AirframeError if the airframe lacks them.
@@ -112,7 +113,7 @@ class AirframeIdentifier:
         self._is_flying = False
         self._wind, self._next_wind = np.zeros(2), 1.0
         self._load = 1.0
-        self.duration = 0.0
+        self.duration, self.slope_std = 0.0, math.inf
 
     def _psi(self, thrusts: Float64[np.ndarray, "*n rotors"]) -> Float64[np.ndarray, "*n rotors"]:
         return self._shape.of_thrust(thrusts / self._scales) * self._scales
@@ -245,6 +246,7 @@ class AirframeIdentifier:
         others = min(std, math.hypot(self._shape_std, _CURVE_STD)) ** 2 - shape[1] ** 2
         posteriors = [self._axes[axis].posterior(_GAIN, shape) for axis in known]
         lag = lag_posterior(posteriors, (self._lag_prior[0], _WIDE), _DELAY)
+        self.slope_std = math.sqrt(max(others, 0.0)) / (1.0 + e)
         gust_std = vertical_gust_std(float(np.linalg.norm(self._drag.wind())), self.duration)
         has_thrust = self._thrust.filters.count >= _LEAST_ROWS
         return make_estimates(
@@ -258,7 +260,7 @@ class AirframeIdentifier:
             drag=self._drag.posterior(),
             load=self._load,
             lift_std=math.hypot(self._lift.thrust_std, self._climb.thrust_std, gust_std),
-            slope_std=math.sqrt(max(others, 0.0)) / (1.0 + e),
+            slope_std=self.slope_std,
             sampling=self.sampling,
         )
 

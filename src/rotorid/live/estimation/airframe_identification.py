@@ -28,6 +28,9 @@ LONGEST: Final = 120.0
 _ROTOR_PERIOD: Final = 0.25  # s between two checks of the rotors
 _LEAST_DURATION: Final = 2.0  # s in the air before quantities are checked
 _PAUSE: Final = 2.0  # s of another thrust over mass before it is reported
+_LARGE_SLOPE_STD: Final = (
+    0.1  # relative, of the slope of the thrust curve, from which it keeps inertia from being identified
+)
 _TARGETS: Final = {
     "thrust_scale": 0.03,
     "motor_time_constant": 0.15,
@@ -135,6 +138,7 @@ class AirframeIdentification:
             sampling = identifier.sampling
             rate = 0.0 if sampling.is_sufficient else 1.0 / sampling.period
             values = {"quantities": names, "command_rate": rate, "still": list(identifier.still_axes())}
+            values["hides_slope"] = identifier.slope_std > _LARGE_SLOPE_STD
             remarks.append(("airframe_not_identified", values))
         if self._estimates and self._verdict.conflict is None and not identifier.rotor_torques.direction():
             remarks.append(("rotor_directions_not_tested", {}))
