@@ -82,6 +82,15 @@ def test_a_motor_stops_whose_torque_about_z_grows_faster_than_its_thrust(airfram
         assert fault.detected - AT < 0.5
 
 
+def test_a_stopped_motor_is_reported_once(airframe: Airframe) -> None:
+    """The refined share may fall below that of a stopped motor, and rise again."""
+    for seed in range(8):
+        recording = rotate(AT + 3.0, seed, weakened(0.8, seed % 4), gusts=0.04, growth=0.7)
+        monitor = RotorFaultMonitor(airframe, 1.0 / STEP, 1.0 / STEP, LAG)
+        reports = [monitor.push(float(t), STEP, w, f) for t, w, f in zip(*recording, strict=True)]
+        assert sum(fault is not None and fault.is_stopped for fault in reports) <= 1
+
+
 @pytest.mark.parametrize("loss", [0.15, 0.35])
 @pytest.mark.parametrize("cause", ["motor", "propeller"])
 def test_measured_speeds_show_whether_motor_or_propeller_is_at_fault(

@@ -92,6 +92,22 @@ def test_a_crash_ends_the_flight(rows: list[PhaseRow], within: float) -> None:
     assert changes[-1].detected < 3.0 + within
 
 
+def test_the_impact_after_a_fall_begins_at_the_ground() -> None:
+    """A motor has stopped: the commanded thrusts, 0.9 of the weight, are no measure of what carries the vehicle before."""
+
+    def row(t: float) -> PhaseRow:
+        if t < 4.0:
+            return hover(t)
+        since = t - 4.0
+        if since < 1.5:
+            return hover(t, thrusts=(0.225,) * 4, climb_rate=-5.0 * since, specific_force=(0.0, 0.0, 10.5))
+        return hover(t, thrusts=(0.225,) * 4, specific_force=(0.0, 0.0, 20.0))
+
+    (contact,) = [c for c in changes_of([row(STEP * k) for k in range(600)]) if c.phase is Phase.CONTACT]
+    assert contact.start == pytest.approx(5.5, abs=0.1)
+    assert contact.detected < 5.7
+
+
 def test_idle_rotors_in_a_fall_or_a_flip_are_no_landing() -> None:
     fall = after_hover(thrusts=(0.02,) * 4, specific_force=(0.0, 0.0, 0.5), body_rate=6.0, airborne=False)
     assert [c.phase for c in changes_of(fall)] == [Phase.FLIGHT]

@@ -125,6 +125,7 @@ class RotorFaultDetector:
         self._rows = 0
         self._confirmed, self._usable_from = (-1, 0), -math.inf
         self._open: tuple[int, int] | None = None  # onset slot and rotor of the fault that is refined
+        self._is_stop_reported = False
 
     def forget(self) -> None:
         """Forget all faults, and learn the offsets again."""
@@ -160,9 +161,8 @@ class RotorFaultDetector:
             loss=None if self._open is None else (*self._open, self.faults[-1].share),
         )
         if self._open is not None:
-            had_stopped = self.faults[-1].is_stopped
             self._refine(row.end)
-            return self.faults[-1] if self.faults[-1].is_stopped and not had_stopped else None
+            return self._new_stop()
         if self._since <= self._learning:
             return None
         found = self._detect(row.t, slow)
@@ -179,6 +179,14 @@ class RotorFaultDetector:
         share, std = self._share(slot, rotor)
         self.suspected = None
         self.faults.append(RotorFault(rotor, float(bank.onsets[slot]), row.end, share, std))
+        self._is_stop_reported = self.faults[-1].is_stopped
+        return self.faults[-1]
+
+    def _new_stop(self) -> RotorFault | None:
+        """The last fault, if it is found only now that its motor stopped."""
+        if self._is_stop_reported or not self.faults[-1].is_stopped:
+            return None
+        self._is_stop_reported = True
         return self.faults[-1]
 
     def _detect(self, t: float, slow: int | None) -> tuple[int, int] | None:

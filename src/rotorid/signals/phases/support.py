@@ -16,7 +16,8 @@ where rms(s) is that of the flight so far, by noise, gusts and vibration. A payl
 departs from gravity until the thrust has followed.
 
 *Impact*. With m averaged over the last seconds, N exceeds `IMPACT` of the weight, and its own noise, while a descent is
-arrested. A payload that is dropped in hover does that too, but the vehicle climbs first.
+arrested. A payload that is dropped in hover does that too, but the vehicle climbs first. The impact begins when the descent is
+fastest, at the earliest: in a fall with other thrusts than commanded, N is wrong before.
 """
 
 from __future__ import annotations
@@ -190,9 +191,9 @@ class SupportEstimator:
             return self._first(lambda past: past.fall > _START_FALL * least_fall)
         least = max(IMPACT, SIGMAS * math.sqrt(self._support_variance))
         if self._t > self._last_climb + _NO_CLIMB and now.support > least and now.climb_rate < _FASTEST_UP:
-            slowest = min(p.climb_rate for p in self._past if p.t >= now.t - _SHORT)
-            if slowest < -_LEAST_DESCENT and now.climb_rate > 0.6 * slowest:
-                return self._first(lambda past: past.support > _START_IMPACT * least)
+            lowest, fastest = min((p.climb_rate, p.t) for p in self._past if p.t >= now.t - _SHORT)
+            if lowest < -_LEAST_DESCENT and now.climb_rate > 0.6 * lowest:
+                return max(self._first(lambda past: past.support > _START_IMPACT * least), fastest)
         return None
 
     def _first(self, holds: Callable[[_Past], bool]) -> float:
