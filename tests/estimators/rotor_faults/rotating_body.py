@@ -20,7 +20,18 @@ GYROSCOPIC = INERTIA[[1, 2, 0]] - INERTIA[[2, 0, 1]]
 MASS, ARM, RATIO = 1.2, 0.18, 0.016
 PLACES = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
 TURNS = np.array([-1.0, -1.0, 1.0, 1.0])  # torque about z per torque ratio: two ccw, two cw
-G = np.stack([ARM * PLACES[:, 1], -ARM * PLACES[:, 0], RATIO * TURNS])
+HEXA_PLACES = np.sqrt(2.0) * np.array(
+    [[0.0, -1.0], [0.0, 1.0], [0.75**0.5, 0.5], [-(0.75**0.5), -0.5], [0.75**0.5, -0.5], [-(0.75**0.5), 0.5]]
+)
+HEXA_TURNS = np.array([1.0, -1.0, 1.0, -1.0, -1.0, 1.0])
+
+
+def moments(places: np.ndarray = PLACES, turns: np.ndarray = TURNS) -> np.ndarray:
+    """Moments about x, y and z of a thrust of each rotor, m."""
+    return np.stack([ARM * places[:, 1], -ARM * places[:, 0], RATIO * turns])
+
+
+G = moments()
 
 
 class Recording(NamedTuple):
@@ -34,7 +45,7 @@ class Recording(NamedTuple):
 def rotate(
     seconds: float,
     seed: int,
-    left: Callable[[float], np.ndarray] = lambda t: np.ones(4),
+    left: Callable[[float], np.ndarray | float] = lambda t: 1.0,
     moment: Callable[[float], np.ndarray] = lambda t: np.zeros(3),
     weight: Callable[[float], float] = lambda t: 1.0,
     *,
@@ -42,6 +53,7 @@ def rotate(
     manoeuvres: float = 0.15,
     noise: float = 0.01,
     growth: float = 0.0,
+    G: np.ndarray = G,
 ) -> Recording:
     """Rotate the vehicle.
 
@@ -56,21 +68,22 @@ def rotate(
         noise: of the gyroscope, rad/s.
         growth: exponent with which the torque about z of a rotor per thrust grows with its thrust; in hover, torque over
             changes of the thrust is `RATIO`.
+        G: moments of the rotors, see `moments`.
     """
     rng = np.random.default_rng(seed)
-    n = round(seconds / STEP)
+    n, rotors = round(seconds / STEP), G.shape[1]
     offset = rng.normal(0.0, [0.03, 0.03, 0.004])
     size = np.array([1.0, 1.0, 0.2]) * gusts
     phi, phi_slow = np.exp(-STEP / 0.7), np.exp(-STEP / 1.5)
     kicks, wishes = rng.standard_normal((2, n, 3))
     gyro = noise * rng.standard_normal((n, 3))
     climb = rng.standard_normal(n)
-    inverse = np.linalg.pinv(np.vstack([np.ones(4), G]))
+    inverse = np.linalg.pinv(np.vstack([np.ones(rotors), G]))
     gust, wish, total = np.zeros(3), np.zeros(3), 0.0
     w, angle, integral = np.zeros(3), np.zeros(3), -offset
     hover = MASS * 9.81
-    thrust = np.full(4, hover / 4)
-    rates, commands = np.empty((n, 3)), np.empty((n, 4))
+    thrust = np.full(rotors, hover / rotors)
+    rates, commands = np.empty((n, 3)), np.empty((n, rotors))
     for k in range(n):
         gust = phi * gust + np.sqrt(1.0 - phi**2) * size * kicks[k]
         wish = phi_slow * wish + np.sqrt(1.0 - phi_slow**2) * manoeuvres * wishes[k]
@@ -86,7 +99,7 @@ def rotate(
         thrust = command + (thrust - command) * np.exp(-STEP / LAG)
         lifts = left(t) * thrust
         torque = G @ lifts + offset + gust + moment(t)
-        torque[2] += G[2] @ (lifts * ((lifts / (0.25 * hover)) ** growth / (1.0 + growth) - 1.0))
+        torque[2] += G[2] @ (lifts * ((lifts * rotors / hover) ** growth / (1.0 + growth) - 1.0))
         acceleration = (torque + GYROSCOPIC * w[[1, 2, 0]] * w[[2, 0, 1]]) / INERTIA - 0.3 * w
         middle = w + 0.5 * STEP * acceleration
         w = w + STEP * acceleration
@@ -95,8 +108,8 @@ def rotate(
     return Recording(STEP * np.arange(1, n + 1), rates, commands)
 
 
-def rotating_airframe(scale: float = 1.0) -> Airframe:
-    """The airframe of the vehicle. scale: of its inertia over the true one."""
+def rotating_airframe(scale: float = 1.0, places: np.ndarray = PLACES, turns: np.ndarray = TURNS) -> Airframe:
+    """The airframe of the vehicle. scale: of its inertia over the true one. places: of the rotors, in arms. turns: of them."""
     quantities = {
         "mass": Quantity((MASS,), "kg"),
         "inertia": Quantity(tuple(scale * INERTIA), "kg m^2"),
@@ -104,6 +117,6 @@ def rotating_airframe(scale: float = 1.0) -> Airframe:
     }
     rotors = tuple(
         Rotor((ARM * x, ARM * y, 0.0), "ccw" if turn < 0 else "cw")
-        for (x, y), turn in zip(PLACES, TURNS, strict=True)
+        for (x, y), turn in zip(places, turns, strict=True)
     )
     return dataclasses.replace(load_airframe("quadrotor-x"), quantities=quantities, rotors=rotors)

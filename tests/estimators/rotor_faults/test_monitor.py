@@ -13,11 +13,14 @@ from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monit
 from rotorid.models.airframe.airframe import Airframe, Quantity
 from tests.estimators.rotor_faults.rotating_body import (
     ARM,
+    HEXA_PLACES,
+    HEXA_TURNS,
     INERTIA,
     LAG,
     MASS,
     STEP,
     Recording,
+    moments,
     rotate,
     rotating_airframe,
 )
@@ -57,8 +60,8 @@ def speeds_of(recording: Recording, left: Callable[[float], np.ndarray], cause: 
     return speed * (1.0 + 0.01 * np.random.default_rng(1).standard_normal(speed.shape))
 
 
-def weakened(loss: float, rotor: int, at: float = AT):
-    return lambda t: np.where((np.arange(4) == rotor) & (t >= at), 1.0 - loss, 1.0)
+def weakened(loss: float, rotor: int, at: float = AT, rotors: int = 4):
+    return lambda t: np.where((np.arange(rotors) == rotor) & (t >= at), 1.0 - loss, 1.0)
 
 
 @pytest.mark.parametrize(("loss", "within"), [(0.12, 2.0), (0.25, 2.0), (0.4, 2.0), (1.0, 0.5)])
@@ -77,6 +80,16 @@ def test_a_motor_stops_whose_torque_about_z_grows_faster_than_its_thrust(airfram
     """Without thrust, it then lacks little more than half of the torque that its slope in hover gives."""
     for rotor in range(4):
         recording = rotate(AT + 1.0, 20 + rotor, weakened(1.0, rotor), gusts=0.002, growth=0.7)
+        (fault,) = monitored(recording, airframe).faults
+        assert (fault.rotor, fault.is_stopped) == (rotor, True)
+        assert fault.detected - AT < 0.5
+
+
+def test_a_motor_of_a_hexarotor_stops() -> None:
+    """Two of its rotors have no torque about y, and need not explain it."""
+    airframe, G = rotating_airframe(1.3, HEXA_PLACES, HEXA_TURNS), moments(HEXA_PLACES, HEXA_TURNS)
+    for rotor in range(6):
+        recording = rotate(AT + 1.0, 30 + rotor, weakened(1.0, rotor, rotors=6), gusts=0.002, growth=0.7, G=G)
         (fault,) = monitored(recording, airframe).faults
         assert (fault.rotor, fault.is_stopped) == (rotor, True)
         assert fault.detected - AT < 0.5

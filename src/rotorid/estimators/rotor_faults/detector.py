@@ -11,7 +11,8 @@ is a hypothesis. A loss is reported where
                   mass, a load on one side or a push gives other torques about yaw than a rotor that pulls less. The share of a
                   large loss about yaw is less sure: the torque ratio is known about hover only, and a rotor next to it may be
                   at its limit
-    alternative   no other rotor explains nearly as much
+    alternative   no other rotor explains nearly as much; beside a large loss, no other one from the same onset on, or with
+                  evidence and pattern too: a rotor without a torque about an axis need not explain what happens there
     suddenness    a loss that grows does not explain more: gusts and what the air does in a manoeuvre come gradually
     duration      it lasts: longer for a small loss than for a stopped motor
 
@@ -233,7 +234,9 @@ class RotorFaultDetector:
         if not usable.any():
             return None
         slot, rotor = np.unravel_index(np.argmax(np.where(usable, evidence, 0.0)), evidence.shape)
-        others = np.delete(evidence, rotor, axis=1)
+        is_rival = shown | ~is_large[slot, rotor]
+        is_rival[slot] = True
+        others = np.delete(np.where(is_rival, evidence, 0.0), rotor, axis=1)
         if others.size and others.max() > _OTHER * evidence[slot, rotor]:
             return None
         return int(slot), int(rotor)
