@@ -1,16 +1,17 @@
-"""Accuracy and coverage of `rotorid live --identify` on drawn vehicles: `python -m benchmarks.identify_live [VEHICLES]`.
+"""Accuracy and coverage of `rotorid live --identify`: `python -m benchmarks.identify_live [VEHICLES [STREAM]]`.
 
 Each vehicle has a drawn mass, inertia, motor lag, thrust curve, drag, command delay and centre of mass, on one of three frames.
 Its airframe file is the one by mass and size, with a thrust curve of another form and a hover throttle that is 5 % wrong
 (1 std). It is flown twice in wind with gusts: 20 s of moves like those of a pilot, and 10 s of a planned manoeuvre (chirps
 about x and y, a multisine of the thrust). The instruments are those of a MAVLink link (rates at 100 Hz, commands at 50 Hz) or
-of a log (250 Hz).
+of a log (250 Hz). STREAM is that of the random numbers: another one draws other vehicles and flights.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from rotorid.simulation.free_flight.instruments import Instrument, Instruments
 from rotorid.simulation.wind import draw_wind, dryden_gusts
 
 _FRAMES: Final = ((0.16, 0.16), (0.11, 0.13), (0.25, 0.2))  # m, arms along x and y
-_STREAM: Final = 77
+STREAM: Final = 77
 _DURATIONS: Final = {"manual": 20.0, "planned": 10.0}  # s
 _BAND: Final = 1.96  # standard deviations
 _QUANTITIES: Final = ("thrust_scale", "motor_time_constant", "inertia_x", "inertia_y", "drag")
@@ -50,9 +51,9 @@ def _instruments(rate: float, commands: float) -> Instruments:
 INSTRUMENTS: Final = {"link": _instruments(100.0, 50.0), "log": _instruments(250.0, 250.0)}
 
 
-def draw_vehicle(seed: int) -> tuple[Airframe, Airframe]:
-    """A vehicle and the airframe file that is assumed for it. seed: of all numbers."""
-    rng = np.random.default_rng([seed, _STREAM])
+def draw_vehicle(seed: int, stream: int = STREAM) -> tuple[Airframe, Airframe]:
+    """A vehicle and the airframe file that is assumed for it. seed, stream: of all numbers."""
+    rng = np.random.default_rng([seed, stream])
     x, y = _FRAMES[seed % len(_FRAMES)]
     places = ((x, -y, "ccw"), (-x, y, "ccw"), (x, y, "cw"), (-x, -y, "cw"))
     rotors = tuple(Rotor((a, b, 0.0), turn) for a, b, turn in places)
@@ -92,9 +93,9 @@ def draw_vehicle(seed: int) -> tuple[Airframe, Airframe]:
     )
 
 
-def setpoints(seed: int, kind: str) -> Setpoints:
+def setpoints(seed: int, kind: str, stream: int = STREAM) -> Setpoints:
     """Moves of a pilot, or a planned manoeuvre. All have one structure, for one compiled program."""
-    rng = np.random.default_rng([seed, _STREAM + 1])
+    rng = np.random.default_rng([seed, stream + 1])
     is_planned = kind == "planned"
     t, place, moves = 0.3, np.zeros(3), []
     for _ in range(14):
@@ -122,19 +123,22 @@ def true_values(true: Airframe, assumed: Airframe) -> dict[str, float]:
     return dict(zip(_QUANTITIES, (thrust / by_file, lag, inertia[0], inertia[1], drag), strict=True))
 
 
-def identify(seed: int, kind: str, instruments: str) -> tuple[dict[str, Estimate], dict[str, float], bool]:
+def identify(
+    seed: int, kind: str, instruments: str, stream: int = STREAM
+) -> tuple[dict[str, Estimate], dict[str, float], bool]:
     """Estimates at the end of a flight, the truth, and whether the right rotors were contradicted."""
-    true, assumed = draw_vehicle(seed)
+    true, assumed = draw_vehicle(seed, stream)
     gusts, times = dryden_gusts(3.0, 10.0)
+    wind_seed = [seed, 5] if stream == STREAM else [seed, 5, stream]
     duration = _DURATIONS[kind]
     flight = fly(
         true,
-        setpoints(seed, kind),
+        setpoints(seed, kind, stream),
         seed=seed,
         duration=20.5,
         sensors=INSTRUMENTS[instruments],
         controller=assumed,
-        wind=lambda t: draw_wind((2.0, -1.0, 0.0), gusts, times, len(t), t[1] - t[0], [seed, 5]),
+        wind=lambda t: draw_wind((2.0, -1.0, 0.0), gusts, times, len(t), t[1] - t[0], wind_seed),
     )
     verdict, estimates = AirframeVerdict(assumed), {}
     for t, identifier in identify_recursively(flight, assumed, [(0.0, duration + 0.05)], 0.25):
@@ -148,12 +152,13 @@ def identify(seed: int, kind: str, instruments: str) -> tuple[dict[str, Estimate
 def main() -> None:
     """Print a table for each kind of flight and link."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    stream = int(sys.argv[2]) if len(sys.argv) > 2 else STREAM
     for instruments in INSTRUMENTS:
         for kind in _DURATIONS:
             errors: dict[str, list[tuple[float, float]]] = {name: [] for name in _QUANTITIES}
             false_alarms = 0
             for seed in range(count):
-                estimates, truth, has_conflict = identify(seed, kind, instruments)
+                estimates, truth, has_conflict = identify(seed, kind, instruments, stream)
                 false_alarms += has_conflict
                 for name, value in truth.items():
                     estimate = estimates[name]
@@ -161,17 +166,20 @@ def main() -> None:
                     errors[name].append((abs(error) / value, error / estimate.std))
             print(f"{kind}, {instruments}, {count} vehicles; rotors contradicted by mistake: {false_alarms}")
             for name, pairs in errors.items():
-                relative, z = np.array(pairs).T
-                median, high = np.quantile(relative, (0.5, 0.9))
-                inside = int(np.sum(np.abs(z) < _BAND))
-                low, top = coverage_interval(inside, len(z))
-                print(
-                    f"  {name:20s} error: median {100 * median:4.1f} %, 90 % below {100 * high:4.1f} %, "
-                    f"largest {100 * relative.max():4.1f} %; z rms {np.sqrt(np.mean(z**2)):.2f}, "
-                    f"largest {np.abs(z).max():.1f}; "
-                    f"in the 95 % band: {100 * inside / len(z):.0f} % ({100 * low:.0f} to {100 * top:.0f} %)",
-                    flush=True,
-                )
+                print(score(name, pairs), flush=True)
+
+
+def score(name: str, pairs: Sequence[tuple[float, float]]) -> str:
+    """A line of text. pairs: relative errors and errors over their standard deviations."""
+    relative, z = np.array(pairs).T
+    median, high = np.quantile(relative, (0.5, 0.9))
+    inside = int(np.sum(np.abs(z) < _BAND))
+    low, top = coverage_interval(inside, len(z))
+    return (
+        f"  {name:20s} error: median {100 * median:4.1f} %, 90 % below {100 * high:4.1f} %, "
+        f"largest {100 * relative.max():4.1f} %; z rms {np.sqrt(np.mean(z**2)):.2f}, largest {np.abs(z).max():.1f}; "
+        f"in the 95 % band: {100 * inside / len(z):.0f} % ({100 * low:.0f} to {100 * top:.0f} %)"
+    )
 
 
 def coverage_interval(inside: int, count: int) -> tuple[float, float]:

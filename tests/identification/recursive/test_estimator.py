@@ -18,13 +18,21 @@ from rotorid.identification.recursive.excitation import (
     UnmodelledLift,
     vertical_gust_std,
 )
+from rotorid.identification.recursive.hover_shape import HoverShape
 from rotorid.identification.recursive.identified_airframe import identified_airframe
 from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
-from rotorid.identification.recursive.posterior import LAGS, LagPosterior
-from rotorid.identification.recursive.translation import DragBank, ThrustBank
+from rotorid.identification.recursive.posterior import THRUST_DELAYS, THRUST_LAGS, LagPosterior
+from rotorid.identification.recursive.translation import DragBank, ThrustBank, ThrustPrior
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Quantity, airframe_toml, parse_airframe
+from rotorid.models.multirotor.thrust import ThrustCurve
 from tests.identification.recursive.small_flight import CURVE, MASS, TRUTH, exchanged, flight, prior
+
+
+def thrust_rows(thrust: float, shape: float) -> np.ndarray:
+    """Rows of the thrust that are the same at every delay and lag."""
+    return np.broadcast_to([thrust, shape, 0.0], (len(THRUST_DELAYS), len(THRUST_LAGS), 3))
+
 
 TARGETS = {"motor_time_constant": 0.15, "inertia_x": 0.15, "inertia_y": 0.15, "drag": 0.1}
 START, END = 0.5, 12.0
@@ -133,7 +141,8 @@ def test_a_hover_in_still_air_gives_no_drag():
 
 def test_a_climb_alone_does_not_tell_the_thrust_in_hover():
     """The thrust falls with the climb and its square. The vehicle climbs for 3 s, slows down for 3 s, and hovers."""
-    rng, bank, climbs = np.random.default_rng(2), ThrustBank(len(LAGS)), ClimbRange()
+    rng, bank, climbs = np.random.default_rng(2), ThrustBank(), ClimbRange()
+    prior = ThrustPrior(0.3, (0.0, 0.15))
     errors, stds, without = [], [], []
     for k in range(900):
         t = 0.01 * k
@@ -141,11 +150,10 @@ def test_a_climb_alone_does_not_tell_the_thrust_in_hover():
         accel = 1.3 * math.exp(-t) if t < 3.0 else (-2.5 / 3.0 if t < 6.0 else 0.0)
         force = 9.81 + accel + 0.05 * rng.standard_normal()
         thrust = 9.81 + accel + 0.25 * climb + 0.05 * climb**2
-        row = thrust * np.ones(len(LAGS)), (thrust - 9.81) * np.ones(len(LAGS)), climb
-        bank.step(force, *row, 0.01)
+        bank.step(force, thrust_rows(thrust, thrust - 9.81), climb, 0.01)
         climbs.add(climb, 0.01)
-        (s, _), covariance = bank.posterior(0.3, (math.log(0.02), 0.4))
-        errors.append(abs(s - 1.0))
+        states, covariance = bank.posterior(prior, (math.log(0.02), 0.4), (0.006, 0.008))
+        errors.append(abs(states[0] - 1.0))
         without.append(math.hypot(math.sqrt(covariance[0, 0]), 0.008))
         stds.append(math.hypot(without[-1], climbs.thrust_std))
     late = np.array(errors)[100:]
@@ -162,18 +170,38 @@ def test_a_quantity_that_the_flight_knows_is_identified_beside_a_good_prior():
 
 
 def test_a_move_after_a_long_hover_does_not_interrupt_it():
-    rng, bank, monitor = np.random.default_rng(1), ThrustBank(len(LAGS)), MassMonitor()
-    ones = np.ones(len(LAGS))
+    rng, bank, monitor = np.random.default_rng(1), ThrustBank(), MassMonitor()
+    prior = ThrustPrior(0.15, (0.0, 0.15))
     for k in range(600):
         t = 0.01 * k
         move = max(t - 4.0, 0.0)
         thrust = 9.8 + 2.0 * math.sin(3.0 * move)  # of 20 % more slope than by the file
         climb = 1.2 * math.sin(2.0 * move)
         force = thrust + 0.2 * (thrust - 9.8) - 0.4 * climb + 0.1 * rng.standard_normal()
-        row = thrust * ones, (thrust - 9.8 + 0.003 * rng.standard_normal()) * ones, climb
-        expected, std = bank.predict(*row, 0.15, is_refreshed=k % 10 == 0)
+        rows = thrust_rows(thrust, thrust - 9.8 + 0.003 * rng.standard_normal())
+        expected, std = bank.predict(rows, climb, prior, is_refreshed=k % 10 == 0)
         assert monitor.update((force - expected) / 9.81, std / 9.81, 0.01)
-        bank.step(force, *row, 0.01)
+        bank.step(force, rows, climb, 0.01)
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_after_a_pause_the_old_coloured_noise_is_forgotten(forgets):
+    rng, bank, prior = np.random.default_rng(2), ThrustBank(), ThrustPrior(0.12, (0.0, 0.15))
+
+    def fly(rows: int, level: float, excess: float) -> float:
+        """Estimate of s e after a flight with a mean thrust and an unmodelled force, m/s^2."""
+        for k in range(rows):
+            thrust = level + 0.3 * math.sin(0.07 * k)
+            force = thrust + excess + 0.1 * rng.standard_normal()
+            bank.step(force, thrust_rows(thrust, thrust - 9.81), 0.0, 0.02)
+        return float(bank.posterior(prior, (math.log(0.03), 0.1), (0.006, 0.008))[0][1])
+
+    fly(500, 9.81, 0.0)
+    fly(8, 9.81, 2.5)  # a payload falls, before it is noticed
+    if forgets:
+        bank.restart()
+    error = abs(fly(40, 13.1, 0.0))
+    assert error < 0.1 if forgets else error > 0.4
 
 
 def test_a_wrong_first_thrust_is_replaced(log, result):
@@ -196,7 +224,46 @@ def test_the_shape_of_the_thrust_curve_lags_like_the_thrust():
         thrusts.add(0.004 * k, np.array([1.0 if k < 25 else 3.0]))
     before, after = thrusts.impulse(0.3, np.array([0.2, 0.0]))
     since = 0.2 - 0.05 * (1.0 - math.exp(-0.2 / 0.05))
-    np.testing.assert_allclose((after - before)[0, :, 0], [0.2 + 2.0 * since, 0.2 + 8.0 * since], rtol=0.01)
+    np.testing.assert_allclose((after - before)[0, :2, 0], [0.2 + 2.0 * since, 0.2 + 8.0 * since], rtol=0.01)
+
+
+@pytest.mark.parametrize("has_speed_lag", [False, True])
+def test_the_lags_of_thrust_and_speed_differ_by_delta(has_speed_lag):
+    tau, end = 0.05, 0.2
+    thrusts = LaggedThrusts(np.array([tau]), 1, lambda thrust: thrust, has_speed_lag=has_speed_lag)
+    for k in range(100):
+        thrusts.add(0.004 * k, np.array([1.0 if k < 25 else 4.0]))
+    before, after = thrusts.impulse(0.3, np.array([0.2, 0.0]))
+    T, _, delta = (after - before)[0, :, 0]
+    rise, square = tau * (1.0 - math.exp(-end / tau)), 0.5 * tau * (1.0 - math.exp(-2.0 * end / tau))
+    thrust_lags = 4.0 * end - 3.0 * rise
+    speed_lags = 4.0 * end - 4.0 * rise + square  # the integral of (2 - exp(-t / tau))^2
+    assert pytest.approx(speed_lags if has_speed_lag else thrust_lags, rel=0.01) == T
+    assert delta == pytest.approx(thrust_lags - speed_lags, rel=0.02)
+
+
+def test_a_weakened_measurement_of_the_slope_keeps_the_thrust_in_hover():
+    shape = HoverShape(ThrustCurve((0.0, 2.6, 4.2)), 2.0)
+    covariance = np.array([[0.02**2, 1e-4], [1e-4, 0.02**2]])
+    for s, se in ((1.0, 0.2), (0.75, -0.15)):
+        raw = shape.at_hover(s, se, covariance)
+        weak = shape.at_hover(*shape.weaken(s, se, covariance, 0.12, 0.12))
+        same = shape.at_hover(*shape.weaken(s, se, covariance, 0.12, 0.0))
+        assert weak.scale == pytest.approx(raw.scale, rel=1e-6)
+        assert 0.4 < (weak.slope / weak.scale - 1.0) / (raw.slope / raw.scale - 1.0) < 0.6
+        assert weak.slope_std > 2.0 * raw.slope_std
+        assert same.slope == pytest.approx(raw.slope, rel=1e-3)
+        assert same.slope_std == pytest.approx(raw.slope_std, rel=0.01)
+
+
+def test_commands_that_follow_the_noise_make_the_lag_uncertain():
+    rng = np.random.default_rng(0)
+    rough, smooth = CommandSampling(0.0105), CommandSampling(0.0105)
+    for k in range(500):
+        rough.add(0.004 * k, rng.standard_normal(2))
+        smooth.add(0.004 * k, np.array([math.sin(0.02 * k), math.cos(0.03 * k)]))
+    assert rough.lag_std > 0.004
+    assert smooth.lag_std < 0.0005
 
 
 def test_the_slope_of_the_thrust_curve_is_uncertain_in_wind_and_in_hover():
@@ -206,7 +273,7 @@ def test_the_slope_of_the_thrust_curve_is_uncertain_in_wind_and_in_hover():
         for k in range(200):
             error.add(change * math.sin(0.3 * k), wind * math.sin(0.2 * k))
     assert errors["moves"].slope_std < 0.06
-    assert errors["hover"].slope_std > 0.2
+    assert errors["hover"].slope_std > 0.1
     assert errors["wind"].slope_std > 1.5 * errors["moves"].slope_std
     assert math.isinf(UnmodelledLift().slope_std)
 
@@ -224,14 +291,13 @@ def test_a_lag_that_the_commands_do_not_resolve_is_not_identified(result):
             result.airframe,
             result.inertia,
             hover=None,
-            scale=(1.0, 0.01),
             lag=LagPosterior((math.log(0.015), 0.1), (0.006, 0.001), ()),
             lag_prior=(math.log(0.03), 0.8),
             gains={},
             drag=(0.3, 0.1),
             load=1.0,
             lift_std=0.0,
-            slope_std=0.0,
+            slope=(1.0, 0.0),
             sampling=sampling,
         )["motor_time_constant"]
 
@@ -246,13 +312,12 @@ def test_a_lag_beyond_the_grid_widens_the_inertia(result):
     estimates = result.estimates()
     arguments = {
         "hover": None,
-        "scale": (1.0, 0.01),
         "lag_prior": (math.log(0.03), 0.8),
         "gains": {0: (1.0, 0.02), 1: (1.0, 0.02)},
         "drag": (0.3, 0.1),
         "load": 1.0,
         "lift_std": 0.0,
-        "slope_std": 0.0,
+        "slope": (1.0, 0.0),
         "sampling": result.sampling,
     }
     short = LagPosterior((math.log(0.006), 0.05), (0.006, 0.001), ())

@@ -2,7 +2,10 @@
 
 Thrust, inertia and drag are relative to the mass; moments of inertia also to the arms:
 
-    J = J_0 s / theta,      std^2: of theta, s, mass, arms, sampling of the commands, and of the model
+    J = J_0 g_F / g_M,      std^2: of both, mass, arms, sampling of the commands, and of the model
+
+g_F is the slope of the thrust curve in hover over that of the file by the specific force, g_M the same by the body rates:
+theta (1 + e).
 
 Measured values are combined with the priors of the airframe, both as log-normal.
 """
@@ -30,7 +33,7 @@ _SCALE_STD: Final = 0.5
 _DRAG_STD: Final = 0.7  # 1/s, over the mass
 _MODEL_STD: Final = {
     "thrust": 0.008,
-    "inertia": 0.03,
+    "inertia": 0.02,
     "lag": 0.045,
     "drag": 0.02,
 }  # relative, of what the models leave out
@@ -40,7 +43,7 @@ _BEYOND_GRID: Final = 0.3  # of the inertia, relative, where the lag is not on t
 _KNOWN: Final = (
     0.1  # relative standard deviation by the flight alone, at which a good prior need not be halved
 )
-_LAG_TO_INERTIA: Final = 0.45  # relative change of an inertia over that of the lag which causes it
+_LAG_TO_INERTIA: Final = 0.3  # relative change of an inertia over that of the lag which causes it
 
 
 class Estimate(NamedTuple):
@@ -80,14 +83,13 @@ def make_estimates(
     inertia: Quantity,
     *,
     hover: Hover | None,
-    scale: tuple[float, float],
     lag: LagPosterior | None,
     lag_prior: tuple[float, float],
     gains: Mapping[int, tuple[float, float]],
     drag: tuple[float, float],
     load: float,
     lift_std: float,
-    slope_std: float,
+    slope: tuple[float, float],
     sampling: CommandSampling,
 ) -> dict[str, Estimate]:
     """All quantities.
@@ -96,14 +98,13 @@ def make_estimates(
         airframe: whose numbers are the priors.
         inertia: of it, or a prior by size.
         hover: thrust in hover; None before there is any.
-        scale: s, and its relative standard deviation.
         lag: of the motors; None before there is any.
         lag_prior: mean and standard deviation of the logarithm of the lag.
-        gains: theta of the axes that have one.
+        gains: g_M of the axes that have one.
         drag: d / m and its standard deviation, 1/s.
         load: mean specific force along body z over gravity.
         lift_std: relative, of the thrust in hover, by what its model leaves out.
-        slope_std: relative, of the slope of the thrust curve, which the gains do not have.
+        slope: g_F, and its relative standard deviation.
         sampling: of the commands.
     """
     mass = airframe.mass.number
@@ -127,12 +128,12 @@ def make_estimates(
     for axis, name in enumerate("xy"):
         before = inertia.value[axis]
         measured, std = before, math.inf
-        theta, theta_std = gains.get(axis, (1.0, math.inf))
-        if theta > 0.0 and theta_std < _LARGEST_GAIN_STD * theta:
-            measured = before * scale[0] / theta
-            parts = theta_std / theta, scale[1], mass_std, airframe.arm_relative_std
+        gain, gain_std = gains.get(axis, (1.0, math.inf))
+        if hover is not None and gain > 0.0 and gain_std < _LARGEST_GAIN_STD * gain:
+            measured = before * slope[0] / gain
+            parts = gain_std / gain, slope[1], mass_std, airframe.arm_relative_std
             model = _MODEL_STD["inertia"], _LAG_TO_INERTIA * min(lag_std, 0.1), load_std
-            std = math.hypot(*parts, sampling.gain_std, slope_std, *model, _BEYOND_GRID * is_beyond)
+            std = math.hypot(*parts, sampling.gain_std, *model, _BEYOND_GRID * is_beyond)
         spread = (stds if len(stds) == 3 else stds * 3)[axis] / before
         result[f"inertia_{name}"] = _combined(before, max(spread, 0.02), measured, std, "kg m^2")
     value = max(drag[0], 1e-3)

@@ -29,10 +29,16 @@ from rotorid.identification.recursive.excitation import (
 from rotorid.identification.recursive.filter_bank import ordered_sum
 from rotorid.identification.recursive.hover_shape import HoverShape
 from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
-from rotorid.identification.recursive.posterior import DELAYS, LAGS, lag_posterior
+from rotorid.identification.recursive.posterior import (
+    DELAYS,
+    LAGS,
+    THRUST_DELAYS,
+    LagPosterior,
+    lag_posterior,
+)
 from rotorid.identification.recursive.rotation import RotationBank
 from rotorid.identification.recursive.rotor_torques import RotorTorques
-from rotorid.identification.recursive.translation import DragBank, ThrustBank
+from rotorid.identification.recursive.translation import DragBank, ThrustBank, ThrustPrior
 from rotorid.identification.recursive.window_means import RecentValues, WindowMeans
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
@@ -56,8 +62,16 @@ _GAIN: Final = (1.0, 1.0)  # theta, mean and std of the prior
 _LEAD: Final = 1.0  # s of commands before a flight
 _SHAPE_STD: Final = 0.12  # of the slope of a thrust curve without std, relative
 _LEAST_SHAPE_STD: Final = 0.03
-_SHAPE_MODEL_STD: Final = 0.015  # of e, in the response of the body rates
-_CURVE_STD: Final = 0.2  # of e, of the form of a curve beyond its coefficients
+_UNKNOWN_LAG: Final = (
+    0.5,
+    0.5,
+)  # of kappa, mean and std, where the file does not say whether thrust or speed lags
+_SPEED_LAG: Final = (0.0, 0.15)  # of kappa less that of the file, where it says so
+_THRUST_LAG_STD: Final = 0.1  # of the logarithm of the lag of specific forces over that of body rates
+_NOMINAL_DELAY: Final = 1  # number of the delay in `THRUST_DELAYS` by which the drag is found
+_CURVE_STD: Final = (
+    0.2  # of e in the response of the body rates: curves have other forms, and rates show other effects as e
+)
 
 
 class AirframeIdentifier:
@@ -100,14 +114,17 @@ class AirframeIdentifier:
         shape = len(DELAYS), len(LAGS)
         self._axes = RotationBank(shape), RotationBank(shape)
         self._activities = Activity(), Activity()
-        self.sampling, self.mass_monitor = CommandSampling(), MassMonitor()
+        self.sampling, self.mass_monitor = CommandSampling(_WINDOW), MassMonitor()
         self.rotor_torques = RotorTorques(airframe, G[3:], np.array(inertia.value))
         self._lift, self._climb = UnmodelledLift(), ClimbRange()
-        self._thrust, self._drag = ThrustBank(len(LAGS)), DragBank()
+        self._thrust, self._drag = ThrustBank(), DragBank()
         self._rates, self._forces = WindowMeans(_WINDOW), WindowMeans(_WINDOW)
-        self._last_rate: tuple[float, Float64[np.ndarray, "delays lags 2 rotors"]] | None = None
+        self._last_rate: tuple[float, Float64[np.ndarray, "delays lags 3 rotors"]] | None = None
         self._last_force: float | None = None
         self._next_prediction = -math.inf
+        self._speed = _SPEED_LAG if airframe.lag_of else _UNKNOWN_LAG
+        self._signs = np.array([1.0, 1.0, 1.0 if airframe.has_speed_lag else -1.0])
+        self._prior = ThrustPrior(self._shape_std, self._speed)
         self._velocity, self._attitude = RecentValues(3), RecentValues(4)
         self._voltage = math.nan
         self._is_flying = False
@@ -156,7 +173,7 @@ class AirframeIdentifier:
         latest = self._thrusts.latest + DELAYS[0]
         for t, rates in self._rates.take(latest):
             self._use_rate(t, rates)
-        for t, force in self._forces.take(latest):
+        for t, force in self._forces.take(latest - 0.5 * _WINDOW):
             self._use_force(t, force)
 
     def _use_rate(self, t: float, rates: tuple[float, ...]) -> None:
@@ -185,7 +202,7 @@ class AirframeIdentifier:
         for axis, (bank, activity) in enumerate(zip(self._axes, self._activities, strict=True)):
             was_active = activity.is_active
             if activity.update(rates[axis], dt):
-                moments = weighted(change, self._moment_rows[axis]) if was_active else None
+                moments = weighted(change, self._moment_rows[axis]) * self._signs if was_active else None
                 bank.step(rates[axis], moments, gyroscopic[axis], dt)
 
     def _use_force(self, t: float, force: tuple[float, ...]) -> None:
@@ -197,31 +214,36 @@ class AirframeIdentifier:
         if last is None or t - last > _MAX_GAP:
             return
         dt = t - last
-        width = min(dt, _WINDOW)  # its half is less than the delay: all commands up to its end are known
-        after, before = self._thrusts.impulse(t - _DELAY[0], np.array([-0.5 * width, 0.5 * width]))
-        T = (after - before) / width
+        width = min(dt, _WINDOW)  # all commands up to its end are known
+        n = len(THRUST_DELAYS)
+        ends = np.concatenate([THRUST_DELAYS - 0.5 * width, THRUST_DELAYS + 0.5 * width])
+        impulse = self._thrusts.impulse(t, ends)
+        T = (impulse[:n] - impulse[n:]) / width
         axis = self._force_rows[2] / self._mass
         velocity, attitude = self._velocity.at(t), self._attitude.at(t)
         R = None if attitude is None or velocity is None else rotation_matrix(attitude)
         climb = 0.0 if R is None or velocity is None else float(ordered_sum(R[:, 2] * velocity))
-        scale, shape = weighted(T, axis).T
         wind = self._wind_force(R)
         force_z = force[2] - wind
+        rows = weighted(T[:, ::2], axis) * self._signs
         monitor, is_due = self.mass_monitor, t >= self._next_prediction
         self._next_prediction = t + _PREDICTION_STEP if is_due else self._next_prediction
-        expected, std = self._thrust.predict(scale, shape, climb, self._shape_std, is_refreshed=is_due)
+        expected, std = self._thrust.predict(rows, climb, self._prior, is_refreshed=is_due)
+        was_constant = monitor.is_constant
         if not monitor.update((force_z - expected) / GRAVITY, std / GRAVITY, dt):
             if monitor.is_wrong:
-                self._thrust, self._lift, self._load = ThrustBank(len(LAGS)), UnmodelledLift(), 1.0
+                self._thrust, self._lift, self._load = ThrustBank(), UnmodelledLift(), 1.0
                 self._climb = ClimbRange()
                 monitor.restart()
             return
-        self._thrust.step(force_z, scale, shape, climb, dt)
-        self._lift.add(float(shape[self._nominal]), wind)
+        if not was_constant:
+            self._thrust.restart()
+        self._thrust.step(force_z, rows, climb, dt)
+        self._lift.add(float(rows[_NOMINAL_DELAY, self._nominal // 2, 1]), wind)
         self._climb.add(climb, dt)
         self._load += (force_z / GRAVITY - self._load) / max(self._thrust.filters.count, 1)
         if R is not None and velocity is not None:
-            side = weighted(self._force_rows[:2], T[self._nominal, 0]) / self._mass
+            side = weighted(self._force_rows[:2], T[_NOMINAL_DELAY, self._nominal, 0]) / self._mass
             self._drag.add(t, (force[0] - side[0], force[1] - side[1]), velocity, R)
 
     def _wind_force(self, R: Float64[np.ndarray, "3 3"] | None) -> float:
@@ -235,32 +257,24 @@ class AirframeIdentifier:
 
     def estimates(self) -> dict[str, Estimate]:
         """All quantities so far; see `estimates.QUANTITIES`."""
-        known = [axis for axis, bank in enumerate(self._axes) if bank.filters.count >= _LEAST_ROWS]
-        s, se, covariance = self._thrust_numbers()
-        by_shape = np.array([-se / s, 1.0]) / s
-        shape_std = math.sqrt(by_shape @ covariance @ by_shape)
-        std = math.hypot(shape_std, self._lift.slope_std)
-        e = min(1.0, self._shape_std / std) ** 2 * se / s
-        # Body rates hardly show e, and what they seem to show is an error of the model: they reduce little of its std.
-        shape = e, math.hypot(min(shape_std, self._shape_std), _SHAPE_MODEL_STD)
-        others = min(std, math.hypot(self._shape_std, _CURVE_STD)) ** 2 - shape[1] ** 2
-        posteriors = [self._axes[axis].posterior(_GAIN, shape) for axis in known]
-        lag = lag_posterior(posteriors, (self._lag_prior[0], _WIDE), _DELAY)
-        self.slope_std = math.sqrt(max(others, 0.0)) / (1.0 + e)
+        axes, states, covariance = self._thrust_and_axes()
+        hover = self._shape.at_hover(float(states[0]), float(states[1]), covariance[:2, :2])
+        lag = self._lag(axes, hover.shape_slope)
+        weakened = self._shape.at_hover(*self._weakened(states, covariance))
+        self.slope_std = weakened.slope_std / weakened.slope
         gust_std = vertical_gust_std(float(np.linalg.norm(self._drag.wind())), self.duration)
         has_thrust = self._thrust.filters.count >= _LEAST_ROWS
         return make_estimates(
             self.airframe,
             self.inertia,
-            hover=self._shape.at_hover(s, se, covariance) if has_thrust else None,
-            scale=(s, math.sqrt(covariance[0, 0]) / s),
-            lag=lag if known else None,
+            hover=hover if has_thrust else None,
+            lag=lag if axes else None,
             lag_prior=self._lag_prior,
-            gains=dict(zip(known, lag.gains, strict=True)),
+            gains=dict(zip(axes, lag.gains, strict=True)),
             drag=self._drag.posterior(),
             load=self._load,
             lift_std=math.hypot(self._lift.thrust_std, self._climb.thrust_std, gust_std),
-            slope_std=self.slope_std,
+            slope=(weakened.slope, self.slope_std),
             sampling=self.sampling,
         )
 
@@ -272,13 +286,33 @@ class AirframeIdentifier:
 
     def thrust_curve(self) -> tuple[ThrustCurve, tuple[float, ...]]:
         """The thrust curve so far, and the standard deviations of its coefficients, N."""
-        s, se, covariance = self._thrust_numbers()
-        return self._shape.curve(s, se), self._shape.coefficient_stds(covariance)
+        _, states, covariance = self._thrust_and_axes()
+        s, se, spread = self._weakened(states, covariance)
+        return self._shape.curve(s, se), self._shape.coefficient_stds(spread)
 
-    def _thrust_numbers(self) -> tuple[float, float, Float64[np.ndarray, "2 2"]]:
-        """s, s e and their covariance."""
-        (s, se), covariance = self._thrust.posterior(self._shape_std, self._lag_prior)
-        return float(s), float(se), covariance
+    def _weakened(
+        self, states: Float64[np.ndarray, " 4"], covariance: Float64[np.ndarray, "4 4"]
+    ) -> tuple[float, float, Float64[np.ndarray, "2 2"]]:
+        """s, s e and their covariance with the error of e by unmodelled lift. states, covariance: of the thrust."""
+        s, se = float(states[0]), float(states[1])
+        return self._shape.weaken(s, se, covariance[:2, :2], self._shape_std, self._lift.slope_std)
+
+    def _lag(self, axes: list[int], shape_slope: float = 0.0) -> LagPosterior:
+        """Lag, delay and gains of some axes. shape_slope: see `lag_posterior`."""
+        shape = 0.0, math.hypot(self._shape_std, _CURVE_STD)
+        posteriors = [self._axes[axis].posterior(_GAIN, shape, self._speed) for axis in axes]
+        return lag_posterior(posteriors, (self._lag_prior[0], _WIDE), _DELAY, shape_slope)
+
+    def _thrust_and_axes(
+        self,
+    ) -> tuple[list[int], Float64[np.ndarray, " 4"], Float64[np.ndarray, "4 4"]]:
+        """Axes that have turned, and the states of the thrust with their covariance, with the lag of the body rates."""
+        axes = [axis for axis, bank in enumerate(self._axes) if bank.filters.count >= _LEAST_ROWS]
+        mean, std = self._lag(axes).log_lag if axes else (0.0, math.inf)
+        prior_mean, prior_std = self._lag_prior
+        share = prior_std**2 / (prior_std**2 + std**2 + _THRUST_LAG_STD**2)
+        combined = prior_mean + share * (mean - prior_mean), prior_std * math.sqrt(1.0 - share)
+        return axes, *self._thrust.posterior(self._prior, combined, _DELAY)
 
 
 def weighted(

@@ -23,6 +23,7 @@ _UNDERSAMPLED_LAG: Final = (
     0.05,
     0.08,
 )  # std of the lag over the period of the commands, see `CommandSampling`
+_AVERAGED_LAG: Final = 0.15  # std of the lag over the window of the means of rates
 _UNDERSAMPLED_GAIN: Final = 0.15
 _REFERENCE_PERIOD: Final = 0.02  # s
 _LARGEST_GAIN_STD: Final = 0.12  # of commands that are sampled often enough
@@ -33,9 +34,9 @@ _CHANGED, _RETURNED = 0.08, 0.04  # of the weight
 _SETTLING: Final = 2.0  # s
 _RETURN_TIME: Final = 1.0  # s
 _SIGMAS: Final = 2.5  # of the prediction
-_SLOPE_STD: Final = 0.03
-_AIR_ERROR: Final = 0.015  # m/s^2, of the specific force in still air
-_WIND_SHARE, _MEAN_WIND_SHARE = 0.6, 0.7  # of the force of the wind by the drag
+_SLOPE_STD: Final = 0.02
+_AIR_ERROR: Final = 0.01  # m/s^2, of the specific force in still air
+_WIND_SHARE, _MEAN_WIND_SHARE = 0.4, 0.7  # of the force of the wind by the drag
 _GUST_SHARE: Final = (
     0.2  # of the force of vertical gusts over that of the wind: std of 0.1, inflow of twice the drag
 )
@@ -83,11 +84,15 @@ class Activity:
 class CommandSampling:
     """What is lost between the time stamps of the commands.
 
+    Args:
+        window: of the means of rates, s. Commands that follow the noise of the gyroscope within it cannot be separated from it.
+
     roughness: mean square of the second differences of the moments over that of the first ones: near 0 for commands that are
     sampled often, 3 for white ones. Uncertainties follow from it by a rule that fits simulated and recorded flights.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: float = 0.0) -> None:
+        self._window = window
         self._last: tuple[float, Float64[np.ndarray, " axes"]] | None = None
         self._change: Float64[np.ndarray, " axes"] | None = None
         self._first = self._second = 0.0
@@ -122,7 +127,9 @@ class CommandSampling:
     def lag_std(self) -> float:
         """Standard deviation of a lag by what is lost, s."""
         constant, slope = _UNDERSAMPLED_LAG
-        return self.period * (constant + slope * self.roughness)
+        return constant * self.period + self.roughness * max(
+            slope * self.period, _AVERAGED_LAG * self._window
+        )
 
     @property
     def gain_std(self) -> float:
@@ -167,7 +174,7 @@ class UnmodelledLift:
 
     @property
     def slope_std(self) -> float:
-        """Relative standard deviation of the slope in hover; infinite without a change of the thrust."""
+        """Relative standard deviation of the slope in hover, beside that of the filters; infinite in a steady hover."""
         shape, wind = np.sqrt(self._squares / max(self._count, 1))
         return math.hypot(_SLOPE_STD, (_AIR_ERROR + _WIND_SHARE * wind) / shape) if shape > 0.0 else math.inf
 

@@ -19,18 +19,21 @@ from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.numerics.bisection import bisect
 
 _GRID = 512
+_LARGEST_CORRELATION = 0.99
 
 
 class Hover(NamedTuple):
     """Thrust at the command that carries the vehicle, and slope there, over those of the file, with standard deviations.
 
-    command: normalised, without the dead zone."""
+    command: normalised, without the dead zone. shape_slope: that of psi over that of the curve of the file, at the command.
+    """
 
     command: float
     scale: float
     scale_std: float
     slope: float
     slope_std: float
+    shape_slope: float
 
 
 class HoverShape:
@@ -85,7 +88,37 @@ class HoverShape:
             math.sqrt(float(by_thrust @ covariance @ by_thrust)),
             float(by_slope @ values),
             math.sqrt(float(by_slope @ covariance @ by_slope)),
+            psi_slope / slope,
         )
+
+    def weaken(
+        self,
+        s: float,
+        se: float,
+        covariance: Float64[np.ndarray, "2 2"],
+        prior_std: float,
+        error_std: float,
+    ) -> tuple[float, float, Float64[np.ndarray, "2 2"]]:
+        """s, s e and their covariance where the measurement of e has a further error; the thrust in hover stays as it is.
+
+        Args:
+            s, se, covariance: by prior and measurement.
+            prior_std: of e, whose prior is 0.
+            error_std: of the measurement of e, beside that in the covariance.
+        """
+        e, prior = se / s, prior_std**2
+        to_e = np.array([[1.0, 0.0], [-e / s, 1.0 / s]])
+        C = to_e @ covariance @ to_e.T
+        measured = 1.0 / (1.0 / min(C[1, 1], 0.999 * prior) - 1.0 / prior)  # variance without the prior
+        share = (measured + prior) / (measured + prior + error_std**2)
+        C[1, 1] = prior * (1.0 - prior / (measured + prior + error_std**2))
+        largest = _LARGEST_CORRELATION * math.sqrt(C[0, 0] * C[1, 1])
+        C[0, 1] = C[1, 0] = min(max(share * C[0, 1], -largest), largest)
+        command = self._command(lambda c: s * self._polynomial(c) + se * self._psi(c))
+        r = float(self._psi(command) / self._polynomial(command))
+        s, e = s * (1.0 + e * r) / (1.0 + share * e * r), share * e
+        back = np.array([[1.0, 0.0], [e, s]])
+        return s, s * e, back @ C @ back.T
 
     def curve(self, s: float, se: float) -> ThrustCurve:
         """The curve as coefficients."""

@@ -3,6 +3,8 @@
     T' = (T_c - T) / tau        or, where the speed of a rotor lags, the same of the root of T
 
 psi, by which another thrust curve differs (`hover_shape`), lags like T; behind a lag of the speed, it is that of the lagged T.
+delta = T - r^2, with T and r behind the lags of the thrust and of its root, is by how much the two differ: the thrust follows
+the commands as T - kappa delta, with kappa = 0 where the thrust lags and 1 where the speed does.
 
 Commands that follow each other within `HOLD` are all commands of the autopilot: each holds until the next one. Others are
 samples of them, which are interpolated linearly. The thrusts are integrated on a fine grid, and their integral
@@ -33,9 +35,10 @@ _LENGTH: Final = 128  # steps that are kept
 
 Shape = Callable[[Float64[np.ndarray, "*n rotors"]], Float64[np.ndarray, "*n rotors"]]
 Inputs = Float64[np.ndarray, "inputs rotors"]
-"""T and psi of the commands, or the roots of T."""
+"""T, psi and the roots of T of the commands."""
 
-Impulses = Float64[np.ndarray, "delays lags 2 rotors"]
+Impulses = Float64[np.ndarray, "delays lags 3 rotors"]
+"""Of T, psi and delta."""
 
 
 class LaggedThrusts:
@@ -53,14 +56,13 @@ class LaggedThrusts:
     def __init__(
         self, lags: Float64[np.ndarray, " lags"], rotors: int, shape: Shape, *, has_speed_lag: bool = False
     ) -> None:
-        inputs = 1 if has_speed_lag else 2
         self._share = (1.0 - np.exp(-STEP / lags))[:, None, None]
         self._lags = lags[:, None, None]
         self._shape, self._is_speed = shape, has_speed_lag
-        self._impulses = np.zeros((_LENGTH, len(lags), 2, rotors))
-        self._thrusts = np.zeros((_LENGTH, len(lags), 2, rotors))
-        self._state = np.zeros((len(lags), inputs, rotors))
-        self._sum = np.zeros((inputs, rotors))  # integral of the inputs since the latest grid point
+        self._impulses = np.zeros((_LENGTH, len(lags), 3, rotors))
+        self._thrusts = np.zeros((_LENGTH, len(lags), 3, rotors))
+        self._state = np.zeros((len(lags), 3, rotors))
+        self._sum = np.zeros((3, rotors))  # integral of the inputs since the latest grid point
         self._command: tuple[float, Inputs] | None = None
         self._count = 0  # of the grid points so far
         self._first = 0  # number of the grid point of the first one
@@ -97,9 +99,7 @@ class LaggedThrusts:
             self._sum = self._sum + (t - start) * (old + slope * (0.5 * (start + t) - before))
 
     def _inputs(self, thrusts: Float64[np.ndarray, " rotors"]) -> Inputs:
-        if self._is_speed:
-            return np.sqrt(np.maximum(thrusts, 0.0))[None]
-        return np.stack([thrusts, self._shape(thrusts)])
+        return np.stack([thrusts, self._shape(thrusts), np.sqrt(np.maximum(thrusts, 0.0))])
 
     def _restart(self, t: float, inputs: Inputs) -> None:
         self._first, self._count = math.ceil(t / STEP), 1
@@ -115,29 +115,29 @@ class LaggedThrusts:
         change = missing * self._share
         self._state = self._state + change
         self._set_thrusts(place)
+        impulse = inputs * STEP - change * self._lags
+        root, root_missing, lags, share = inputs[2], missing[:, 2], self._lags[:, 0], self._share[:, 0]
+        # exact integral of the square of root - root_missing exp(-s / tau)
+        square = (
+            root * root * STEP
+            - 2.0 * root * root_missing * lags * share
+            + 0.5 * root_missing * root_missing * lags * share * (2.0 - share)
+        )
+        impulse[:, 2] = impulse[:, 0] - square
         if self._is_speed:
-            # exact integral of the square of input - missing exp(-s / tau)
-            thrust = (
-                inputs * inputs * STEP
-                - 2.0 * inputs * missing * self._lags * self._share
-                + 0.5 * missing * missing * self._lags * self._share * (2.0 - self._share)
-            )
-            psi = 0.5 * STEP * (self._thrusts[place, :, 1:] + self._thrusts[before, :, 1:])
-            impulse = np.concatenate([thrust, psi], axis=1)
-        else:
-            impulse = inputs * STEP - change * self._lags
+            impulse[:, 0] = square
+            impulse[:, 1] = 0.5 * STEP * (self._thrusts[place, :, 1] + self._thrusts[before, :, 1])
         self._impulses[place] = self._impulses[before] + impulse
         self._count += 1
 
     def _set_thrusts(self, place: int) -> None:
+        T, psi, square = self._state[:, 0], self._state[:, 1], self._state[:, 2] ** 2
         if self._is_speed:
-            thrust = self._state[:, 0] ** 2
-            self._thrusts[place, :, 0], self._thrusts[place, :, 1] = thrust, self._shape(thrust)
-        else:
-            self._thrusts[place] = self._state
+            T, psi = square, self._shape(square)
+        self._thrusts[place] = np.stack([T, psi, self._state[:, 0] - square], axis=1)
 
     def impulse(self, t: float, delays: Float64[np.ndarray, " delays"]) -> Impulses:
-        """J of T and of psi at t - delay, N s; times before and after those that are known take the nearest."""
+        """J of T, psi and delta at t - delay, N s; times before and after those that are known take the nearest."""
         x = np.clip((t - delays) / STEP - self._first, max(self._count - _LENGTH, 0), self._count - 1)
         i = np.minimum(x.astype(int), max(self._count - 2, 0))
         s = (x - i)[:, None, None, None]

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.interpolate import CubicSpline, RectBivariateSpline, interp1d
+from scipy.interpolate import BarycentricInterpolator, CubicSpline, RectBivariateSpline
 
 from rotorid.identification.recursive.filter_bank import Posterior, ordered_sum
 
@@ -26,15 +26,22 @@ LAGS: Final = np.geomspace(0.006, 0.3, 15)
 DELAYS: Final = np.linspace(0.0, 0.04, 6)
 """Delays from commands to the rates of the banks, s."""
 
+THRUST_LAGS: Final = LAGS[::2]
+"""Motor lags of the thrust, s."""
+
+THRUST_DELAYS: Final = np.array([0.0, 0.01, 0.025])
+"""Delays from commands to specific forces, s."""
+
 _FINE: Final = 61  # points of the fine grid in each direction
-_FINE_LAGS: Final = 1601
+_FINE_DELAYS, _FINE_LAGS = 25, 101  # of the thrust
 _DEPTH: Final = 15.0  # of the log evidence below its maximum that counts
 
 Grid = Float64[np.ndarray, "delays lags"]
 
 
 class LagPosterior(NamedTuple):
-    """log_lag: mean and standard deviation of the logarithm of the lag, s. delay: s. gains: theta of each axis."""
+    """log_lag: mean and standard deviation of the logarithm of the lag, s. delay: s. gains: of each axis, see
+    `lag_posterior`."""
 
     log_lag: tuple[float, float]
     delay: tuple[float, float]
@@ -42,18 +49,23 @@ class LagPosterior(NamedTuple):
 
 
 def lag_posterior(
-    axes: Sequence[Posterior], log_lag_prior: tuple[float, float], delay_prior: tuple[float, float]
+    axes: Sequence[Posterior],
+    log_lag_prior: tuple[float, float],
+    delay_prior: tuple[float, float],
+    shape_slope: float = 0.0,
 ) -> LagPosterior:
     """Combine the banks of the axes.
 
     Args:
-        axes: of the banks; hypotheses are noises, delays and lags, the last one fastest. The first state is theta.
+        axes: of the banks; hypotheses are noises, delays and lags, the last one fastest. The first states are theta and
+            theta e.
         log_lag_prior: mean and standard deviation of the logarithm of the lag, s.
         delay_prior: mean and standard deviation of the delay, s.
+        shape_slope: k; the gains are theta (1 + e k).
     """
     if not axes:
         return LagPosterior(log_lag_prior, delay_prior, ())
-    surfaces = [_surfaces(axis) for axis in axes]
+    surfaces = [_surfaces(axis, np.array([1.0, shape_slope])) for axis in axes]
     d, x = (
         np.linspace(DELAYS[0], DELAYS[-1], _FINE),
         np.linspace(math.log(LAGS[0]), math.log(LAGS[-1]), _FINE),
@@ -92,11 +104,12 @@ class _Surface:
         return self._other(d, x) - self._half_count * np.log(np.maximum(self._squares(d, x), self._floor))
 
 
-def _surfaces(axis: Posterior) -> list[_Surface]:
-    """Of the noises that are likely somewhere."""
+def _surfaces(axis: Posterior, weights: Float64[np.ndarray, " 2"]) -> list[_Surface]:
+    """Of the noises that are likely somewhere. weights: of the first states in the gain."""
     shape = (-1, len(DELAYS), len(LAGS))
     L, squares, other = (a.reshape(shape) for a in (axis.log_evidence, axis.squares, axis.other))
-    gain, variance = axis.mean[:, 0].reshape(shape), axis.covariance[:, 0, 0].reshape(shape)
+    gain = (axis.mean[:, :2] @ weights).reshape(shape)
+    variance = (axis.covariance[:, :2, :2] @ weights @ weights).reshape(shape)
     best = L.max(axis=(1, 2))
     kept = np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
     return [_Surface(axis.half_count, squares[i], other[i], gain[i], variance[i]) for i in kept]
@@ -128,30 +141,49 @@ def _moments(weight: Float64[np.ndarray, " n"], grid: Float64[np.ndarray, " n"])
     return mean, math.sqrt(max(float(np.sum(weight * (grid - mean) ** 2)), 0.0))
 
 
-def over_lags(
-    bank: Posterior, log_lag_prior: tuple[float, float]
-) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, "k k"], tuple[float, float]]:
-    """Mean and covariance of the states of a bank over noises and lags, and mean and standard deviation of the logarithm of
-    the lag.
+def over_delays_and_lags(
+    bank: Posterior, log_lag_prior: tuple[float, float], delay_prior: tuple[float, float]
+) -> tuple[Float64[np.ndarray, " k"], Float64[np.ndarray, "k k"]]:
+    """Mean and covariance of the states of a bank over noises, `THRUST_DELAYS` and `THRUST_LAGS`.
 
     Args:
-        bank: hypotheses are noises and lags, the last one fastest.
+        bank: hypotheses are noises, delays and lags, the last one fastest.
         log_lag_prior: mean and standard deviation of the logarithm of the lag, s.
+        delay_prior: mean and standard deviation of the delay, s.
     """
-    log_lags, k = np.log(LAGS), bank.mean.shape[1]
-    x = np.linspace(log_lags[0], log_lags[-1], _FINE_LAGS)
-    shape = (-1, len(LAGS))
-    best = bank.log_evidence.reshape(shape).max(axis=1)
+    log_lags, k = np.log(THRUST_LAGS), bank.mean.shape[1]
+    shape = (-1, len(THRUST_DELAYS), len(THRUST_LAGS))
+    best = bank.log_evidence.reshape(shape).max(axis=(1, 2))
     kept = np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
     squares, other = (a.reshape(shape)[kept] for a in (bank.squares, bank.other))
-    smooth = np.maximum(CubicSpline(log_lags, squares, axis=1)(x), 0.5 * squares.min(axis=1, keepdims=True))
-    L = CubicSpline(log_lags, other, axis=1)(x) - bank.half_count * np.log(smooth)
+    d = np.linspace(THRUST_DELAYS[0], THRUST_DELAYS[-1], _FINE_DELAYS)
+    x = np.linspace(log_lags[0], log_lags[-1], _FINE_LAGS)
+    to_d, to_x = _interpolation(THRUST_DELAYS, d), _interpolation(log_lags, x)
+
+    def fine(values: Float64[np.ndarray, "noises delays lags"]) -> Float64[np.ndarray, "noises d x"]:
+        return to_d @ values @ to_x.T
+
+    L = fine(other) - bank.half_count * np.log(
+        np.maximum(fine(squares), 0.5 * squares.min(axis=(1, 2), keepdims=True))
+    )
     L = L - 0.5 * ((x - log_lag_prior[0]) / log_lag_prior[1]) ** 2
+    L = L - 0.5 * ((d - delay_prior[0]) / delay_prior[1])[:, None] ** 2
     weight = np.exp(L - L.max())
     weight /= weight.sum()
-    means = CubicSpline(log_lags, bank.mean.reshape(*shape, k)[kept], axis=1)(x)
-    total = np.sum(weight[..., None] * means, axis=(0, 1))
-    deviation = means - total
-    spread = interp1d(log_lags, bank.covariance.reshape(*shape, k, k)[kept], axis=1)(x)
-    spread = spread + deviation[..., :, None] * deviation[..., None, :]
-    return total, np.sum(weight[..., None, None] * spread, axis=(0, 1)), _moments(weight.sum(axis=0), x)
+    means = np.stack([fine(bank.mean[:, i].reshape(shape)[kept]) for i in range(k)])
+    total = np.sum(weight * means, axis=(1, 2, 3))
+    deviation = means - total[:, None, None, None]
+    node_weight = to_d.T @ weight @ to_x  # covariances are interpolated like the means
+    covariance = bank.covariance.reshape(*shape, k, k)[kept]
+    spread = np.sum(node_weight[..., None, None] * covariance, axis=(0, 1, 2))
+    for i in range(k):
+        spread[i] += np.sum(weight * deviation[i] * deviation, axis=(1, 2, 3))
+    return total, spread
+
+
+def _interpolation(
+    nodes: Float64[np.ndarray, " n"], points: Float64[np.ndarray, " p"]
+) -> Float64[np.ndarray, "p n"]:
+    """The matrix that interpolates values at nodes, by cubic splines or a parabola through three nodes."""
+    eye = np.eye(len(nodes))
+    return CubicSpline(nodes, eye)(points) if len(nodes) > 3 else BarycentricInterpolator(nodes, eye)(points)

@@ -1,11 +1,12 @@
 """Thrust per command and drag from the specific force, by banks over lag and noise.
 
-    f_z = s (phi_1 + e phi_2) - b v_z + a,          phi_1 = sum T / m,   phi_2 = sum psi(T) / m
+    f_z = s (phi_1 + e phi_2 - kappa phi_3) - b v_z + a
     f_xy = -(d / m) (R^T (v - w))_xy + b_xy + a_xy
 
-s is the thrust in hover over that of the airframe file, s (1 + e) the same of the slope of the thrust curve (`hover_shape`), b
-the loss of thrust by inflow, d the drag, w the wind, b_xy a bias (accelerometer, centre of mass), and a a first-order
-coloured noise. The regression on v and d w is linear.
+phi_1, phi_2 and phi_3 are sums of T, psi and delta of the rotors over the mass, delayed and behind a lag (`lagged_thrusts`), s
+the thrust in hover over that of the airframe file, s (1 + e) the same of the slope of the thrust curve (`hover_shape`), b the
+loss of thrust by inflow, d the drag, w the wind, b_xy a bias (accelerometer, centre of mass), and a a first-order coloured
+noise. The regression on v and d w is linear.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
 from rotorid.identification.recursive.filter_bank import DIFFUSE, FilterBank, ordered_sum
-from rotorid.identification.recursive.posterior import over_lags
+from rotorid.identification.recursive.posterior import THRUST_DELAYS, THRUST_LAGS, over_delays_and_lags
 
 _DISTURBANCES: Final = (0.03, 0.2, 1.0, 5.0, 25.0)  # std of a over that of the white noise
 _CORRELATIONS: Final = (0.15, 1.0)  # s
@@ -54,82 +55,98 @@ class _Coloured:
             filters.P[state, state] += (1.0 - factor * factor) * self.variance
 
 
-class ThrustBank:
-    """Thrust per command. lags: their number."""
+_STATES: Final = 4  # s, s e, s kappa, b
 
-    def __init__(self, lags: int) -> None:
-        self._noise = _Coloured(lags, _CORRELATIONS)
-        self.filters = FilterBank(np.array([DIFFUSE, DIFFUSE, DIFFUSE, 0.0]), lags * self._noise.count)
-        self.filters.P[3, 3] = self._noise.variance
-        self._warm_up = 3
+
+class ThrustPrior(NamedTuple):
+    """Of the thrust. shape_std: standard deviation of e. speed: mean and standard deviation of kappa."""
+
+    shape_std: float
+    speed: tuple[float, float]
+
+    def moments(self) -> tuple[Float64[np.ndarray, " 4"], Float64[np.ndarray, "4 4"]]:
+        """Mean and covariance of s, s e, s kappa and b."""
+        mean = np.array([_SCALE[0], 0.0, self.speed[0], 0.0])
+        covariance = np.diag([_SCALE[1], self.shape_std, self.speed[1], _INFLOW_STD]) ** 2
+        covariance[2, 0] = covariance[0, 2] = self.speed[0] * _SCALE[1] ** 2
+        covariance[2, 2] += (self.speed[0] * _SCALE[1]) ** 2
+        return mean, covariance
+
+
+Rows = Float64[np.ndarray, "delays lags 3"]
+"""phi_1, phi_2 and -phi_3, m/s^2."""
+
+
+class ThrustBank:
+    """Thrust per command, over noises, `THRUST_DELAYS` and `THRUST_LAGS`."""
+
+    def __init__(self) -> None:
+        nodes = len(THRUST_DELAYS) * len(THRUST_LAGS)
+        self._noise = _Coloured(nodes, _CORRELATIONS)
+        self.filters = FilterBank(np.array([DIFFUSE] * _STATES + [0.0]), nodes * self._noise.count)
+        self._warm_up = _STATES
+        self.restart()
         self._states: tuple[int, np.ndarray, np.ndarray] | None = None  # of `predict`
 
-    def step(
-        self,
-        force: float,
-        scale: Float64[np.ndarray, " lags"],
-        shape: Float64[np.ndarray, " lags"],
-        climb: float,
-        dt: float,
-    ) -> None:
+    def restart(self) -> None:
+        """Forget the coloured noise, after an interruption."""
+        self.filters.set_unknown(_STATES)
+        self.filters.P[_STATES, _STATES] = self._noise.variance
+
+    def step(self, force: float, rows: Rows, climb: float, dt: float) -> None:
         """Use a specific force.
 
         Args:
             force: along body z, m/s^2.
-            scale, shape: phi_1 and phi_2 at each lag, m/s^2.
+            rows: of the rotors.
             climb: velocity along body z, m/s; 0 if unknown.
             dt: time since the previous one, s.
         """
-        self._noise.decay(self.filters, (3,), dt)
-        h = np.empty((4, self.filters.x.shape[1]))
-        h[0], h[1] = np.tile(scale, self._noise.count), np.tile(shape, self._noise.count)
-        h[2], h[3] = -climb, 1.0
+        self._noise.decay(self.filters, (_STATES,), dt)
+        h = np.empty((_STATES + 1, self.filters.x.shape[1]))
+        h[:3] = np.tile(rows.reshape(-1, 3).T, self._noise.count)
+        h[3], h[_STATES] = -climb, 1.0
         self.filters.update(force, h, counts=self._warm_up == 0)
         self._warm_up = max(self._warm_up - 1, 0)
 
     def predict(
-        self,
-        scale: Float64[np.ndarray, " lags"],
-        shape: Float64[np.ndarray, " lags"],
-        climb: float,
-        shape_std: float,
-        *,
-        is_refreshed: bool,
+        self, rows: Rows, climb: float, prior: ThrustPrior, *, is_refreshed: bool
     ) -> tuple[float, float]:
         """A specific force along body z without coloured noise, and its standard deviation, m/s^2.
 
         Args:
-            scale, shape, climb: as of `step`.
-            shape_std: of the prior of e.
+            rows, climb: as of `step`.
+            prior: of the states.
             is_refreshed: whether the states so far are used, or those of the last time that they were.
         """
+        nodes = rows.reshape(-1, 3)
         if self.filters.count < _LEAST_ROWS:
-            self._states = len(scale) // 2, *_thrust_prior(shape_std)
+            self._states = len(nodes) // 2, *prior.moments()
         elif is_refreshed or self._states is None:
-            result = self.filters.posterior((0, 1, 2), *_thrust_prior(shape_std))
-            lag = int(np.argmax(result.log_evidence)) % len(scale)
-            self._states = lag, *result.mixture()
+            result = self.filters.posterior(range(_STATES), *prior.moments())
+            node = int(np.argmax(result.log_evidence)) % len(nodes)
+            self._states = node, *result.mixture()
         assert self._states is not None
-        lag, mean, covariance = self._states
-        row = np.array([scale[lag], shape[lag], -climb])
+        node, mean, covariance = self._states
+        row = np.array([*nodes[node], -climb])
         variance = ordered_sum(row * ordered_sum(covariance * row[:, None]))
         return float(ordered_sum(row * mean)), math.sqrt(max(float(variance), 0.0))
 
     def posterior(
-        self, shape_std: float, log_lag_prior: tuple[float, float]
-    ) -> tuple[Float64[np.ndarray, " 2"], Float64[np.ndarray, "2 2"]]:
-        """s and s e with their covariance. shape_std: of the prior of e."""
-        prior = _thrust_prior(shape_std)
-        if self.filters.count < _LEAST_ROWS:
-            return prior[0][:2], prior[1][:2, :2]
-        result = self.filters.posterior((0, 1, 2), *prior)
-        mean, covariance, _ = over_lags(result, log_lag_prior)
-        return mean[:2], covariance[:2, :2]
+        self, prior: ThrustPrior, log_lag: tuple[float, float], delay: tuple[float, float]
+    ) -> tuple[Float64[np.ndarray, " 4"], Float64[np.ndarray, "4 4"]]:
+        """The states with their covariance: s, s e, s kappa and b.
 
-
-def _thrust_prior(shape_std: float) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, "3 3"]]:
-    """Mean and covariance of s, s e and b."""
-    return np.array([_SCALE[0], 0.0, 0.0]), np.diag([_SCALE[1] ** 2, shape_std**2, _INFLOW_STD**2])
+        Args:
+            prior: of the states.
+            log_lag: mean and standard deviation of the prior of the logarithm of the lag, s.
+            delay: the same of the delay, s.
+        """
+        mean, covariance = prior.moments()
+        if self.filters.count >= _LEAST_ROWS:
+            result = self.filters.posterior(range(_STATES), mean, covariance)
+            mean, covariance = over_delays_and_lags(result, log_lag, delay)
+        return mean, covariance
 
 
 class DragBank:
