@@ -14,7 +14,7 @@ LATEST := $(MAKE) VENV=.venv-latest CONSTRAINTS=
 # pip; what PyTorch brings for one platform only; nightly builds, which the index does not keep; what has no version
 UNPINNED := '^pip==|^(nvidia|cuda)-|^triton==|-nightly==|@|^\#'
 
-.PHONY: help demo test fuzz lint format bench docs studies test-latest constraints latest clean
+.PHONY: help demo test fuzz lint format bench docs dist studies test-latest constraints latest clean
 
 help:
 	@echo "make demo    install, fly a simulated sprayer, track its mass, write a report"
@@ -24,6 +24,7 @@ help:
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
 	@echo "make docs    write docs/cli.md and the numbers of docs/how-to-choose.md again"
+	@echo "make dist    build sdist and wheel into dist/, check them, run the wheel in an empty environment"
 	@echo "make studies run all studies in full, for hours (QUICK=1: quick forms; STUDIES=nemo: one), and write docs/studies.md"
 	@echo "make test-latest   run all tests with the newest dependencies, in .venv-latest"
 	@echo "make constraints   write the newest dependencies to constraints.txt, if tests and lint pass with them"
@@ -55,6 +56,12 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/fill_numbers.py
 	$(BIN)/python docs/fill_size_priors.py
 
+dist: $(VENV)/.installed-dist
+	rm -rf dist build src/rotorid.egg-info
+	$(CONSTRAIN) $(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(CONSTRAIN) $(BIN)/python -m tests.installed dist/*.whl
+
 studies: $(VENV)/.installed
 	$(BIN)/python docs/make_studies.py $(STUDIES) $(if $(QUICK),--quick)
 
@@ -62,7 +69,7 @@ test-latest: latest
 	$(LATEST) test
 
 constraints: latest
-	$(LATEST) .venv-latest/.installed-bench
+	$(LATEST) .venv-latest/.installed-bench .venv-latest/.installed-dist
 	$(LATEST) test
 	$(LATEST) lint
 	@echo "Writing constraints.txt"
@@ -74,7 +81,7 @@ latest:
 	rm -rf .venv-latest
 
 clean:
-	rm -rf $(VENV) .venv-latest rotorid-demo build dist src/*.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-latest rotorid-demo build dist site src/*.egg-info .pytest_cache .ruff_cache
 
 # Each stamp is newer than pyproject.toml and the constraints once its extra is installed, so that the second time nothing is
 # done.
