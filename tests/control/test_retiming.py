@@ -51,6 +51,7 @@ def test_thrust_and_air_balance_the_acceleration(system) -> None:
         attitude, thrust = flatness(system)(v, a, yaw, jnp.array(0.1), p)
         x = {"attitude": attitude[0], "velocity": v[0], "thrust": thrust[0]}
         x |= {"updraught": jnp.array(0.1), "gust": jnp.array(0.0)}
+        x |= {"steady_thrust": thrust[0], "fast_thrust_excess": jnp.array(0.0)}
         x["position"] = jnp.zeros(3)
         rates = system.dynamics(x, {"thrust": thrust[0], "body_rate": jnp.zeros(3)}, p)
     assert np.asarray(rates["velocity"]) == pytest.approx(np.asarray(a[0]), abs=0.02)

@@ -1,5 +1,7 @@
 """Failure is data: outliers, gaps, jumps and invalid numbers are survived and said."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -59,6 +61,19 @@ def test_a_dropped_load_is_detected_within_half_a_second(make):
     assert ratio.max() < 1.04
     assert int(jnp.max(found.health[500:560])) == Health.RECOVERING
     assert int(found.health[-1]) == Health.OK
+
+
+@MAKERS
+def test_a_bias_does_not_open_what_holds_at_the_start(make):
+    """In the onset of a weighed mass a lost third of the thrust is found, but the mass stays what was weighed."""
+    system = SYSTEMS["bare"]
+    samples, _ = matched(make(system), 1, 800)
+    weighed = dataclasses.replace(system.parameter("mass"), std=0.01, onset=60.0)
+    u = samples.u.at[500:, 0].multiply(0.67)
+    found = run(make(system, priors={"mass": weighed}), eqx.tree_at(lambda s: s.u, samples, u))
+    assert int(jnp.max(found.health[500:560])) == Health.RECOVERING
+    assert float(jnp.max(found.std[500:])) < 0.05
+    assert float(jnp.max(jnp.abs(jnp.diff(found.value[500:, 0])))) < 0.02
 
 
 @MAKERS

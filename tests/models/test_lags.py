@@ -18,7 +18,7 @@ from rotorid.models.airframe.airframe import Quantity, load_airframe
 from rotorid.models.joint import Joint
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.multirotor.with_drag import Multirotor, multirotor
-from rotorid.numerics.lag import hermite_rate_factor, lag_end_and_mean
+from rotorid.numerics.lag import cascade_end_and_mean, hermite_rate_factor, lag_end_and_mean
 from rotorid.signals.samples import Samples
 
 LAGS = (0.0005, 0.002, 0.005, 0.02)
@@ -47,6 +47,22 @@ def test_end_and_mean_are_those_of_the_solution(lag: float, h: float) -> None:
         exact = quad(thrust, 0.0, h, epsabs=1e-12, points=[min(lag, h)])[0] / h if h else 3.0
         assert end == pytest.approx(thrust(h), rel=1e-6)
         assert mean == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("lag", [*LAGS, 0.25])
+def test_end_and_mean_of_two_lags_are_those_of_the_solution(lag: float) -> None:
+    """By many small steps of both."""
+    h, y, x, c, second, count = 0.05, 3.0, 4.0, 5.0, 0.25, 200_000
+    with jax.enable_x64(True):
+        end, mean = cascade_end_and_mean(y, x, c, h, (lag, second))
+    t = (np.arange(count) + 0.5) * h / count
+    first = c + (x - c) * np.exp(-t / lag)
+    decay = np.exp(-t / second)
+    z = decay * (y + np.cumsum(first / decay) * h / count / second)
+    assert end == pytest.approx(z[-1], rel=1e-3 * abs(y - c) if lag == second else 1e-5)
+    assert mean == pytest.approx(np.mean(z), rel=1e-3)
+    with jax.enable_x64(True):
+        assert cascade_end_and_mean(y, x, c, 0.0, (lag, second)) == (y, y)
 
 
 @pytest.mark.parametrize("s", [1e-4, 0.009, 0.011, 0.5, 5.0, 200.0])

@@ -7,7 +7,7 @@ contains one of them and further states of the filter.
 2. Gates. Each block has a chi-square gate of its own, so that a wrong velocity does not reject the accelerometer.
 3. Detection of an inconsistent filter, by two tests: a block is rejected for longer than `patience`; or the running mean of the
    normalised innovations over `bias_memory` is further from zero than `bias_gate` standard deviations of such a mean of white
-   noise, and than one standard deviation of a measurement (the assumed noise also stands for slow errors).
+   noise, and than `least_bias` standard deviations of a measurement (the assumed noise also stands for slow errors).
 4. Reset after a detection. The covariance of the parameters is inflated by `RESET_DRIFT_TIME` seconds of their drift, so that
    parameters that change quickly (mass, wind) move first and constant ones (drag) hardly move. States that have blocks of their
    own are reset and await a measurement: those of a rejected block, and after a bias all of them, since their estimates lag
@@ -61,7 +61,6 @@ PROCESS_NOISE_INFLATION = 30.0
 """Factor on the process noise of the states where the model does not hold (see `System.holds`)."""
 
 _LARGEST_INNOVATION = 6.0  # standard deviations: a larger one counts as this in the running mean
-_LEAST_BIAS = 1.0  # standard deviations: a smaller bias is covered by the assumed noise
 
 
 class InnovationBias(eqx.Module):
@@ -287,7 +286,8 @@ class AbstractGaussianFilter(AbstractEstimator):
 
     def _is_biased(self, bias: InnovationBias, consistency: Consistency) -> Bool[Array, ""]:
         """Whether the innovations have a bias that noise does not explain, and no reset is under way."""
-        limit = jnp.maximum(self.tuning.thresholds.bias_gate * jnp.sqrt(bias.variance), _LEAST_BIAS)
+        thresholds = self.tuning.thresholds
+        limit = jnp.maximum(thresholds.bias_gate * jnp.sqrt(bias.variance), thresholds.least_bias)
         return jnp.any(jnp.abs(bias.mean) > limit) & (consistency.recovery_time <= 0)
 
     def _prior_std(self) -> Float[Array, " dim"]:

@@ -24,6 +24,7 @@ class Thresholds(eqx.Module):
         patience: s of rejections after which the state of the block's name is reset.
         bias_gate: standard deviations of the running mean of innovations beyond which the parameters are reset.
         bias_memory: s over which that mean runs.
+        least_bias: standard deviations of an innovation; a smaller mean is covered by the assumed noise.
         max_gap: s without samples after which all states are reset.
     """
 
@@ -31,6 +32,7 @@ class Thresholds(eqx.Module):
     patience: Float[Array, ""]
     bias_gate: Float[Array, ""]
     bias_memory: Float[Array, ""]
+    least_bias: Float[Array, ""]
     max_gap: Float[Array, ""]
 
 
@@ -50,6 +52,7 @@ class Tuning(eqx.Module):
     Attributes:
         values: prior means of all parameters, in their units.
         coordinate, coordinate_std, drift: of the tracked parameters, in estimation coordinates (drift per square root of s).
+        drift_share: share of its drift that each of them has between resets; a reset adds the whole (see `RESET_DRIFT_TIME`).
         onset: s from the start in which each of them drifts less, see `Parameter`.
         initial, initial_std: prior of the states.
         process_noise: per tangent dimension of the states, per square root of s.
@@ -61,6 +64,7 @@ class Tuning(eqx.Module):
     coordinate: Float[Array, " parameters"]
     coordinate_std: Float[Array, " parameters"]
     drift: Float[Array, " parameters"]
+    drift_share: Float[Array, " parameters"]
     onset: Float[Array, " parameters"]
     initial: Float[Array, " states"]
     initial_std: Float[Array, " tangent"]
@@ -71,9 +75,9 @@ class Tuning(eqx.Module):
     def drift_std(
         self, dt: Float[Array, ""], elapsed: Float[Array, ""], extra: Float[Array, ""] | float = 0.0
     ) -> Float[Array, " parameters"]:
-        """Standard deviation that the parameters gain in dt (s), `elapsed` s after the start. extra: s of full drift."""
-        share = jnp.where(elapsed < self.onset, ONSET_DRIFT**2, 1.0)
-        return self.drift * jnp.sqrt(share * dt + extra)
+        """Standard deviation that the parameters gain in dt (s), `elapsed` s after the start. extra: s of drift by a reset."""
+        early = jnp.where(elapsed < self.onset, ONSET_DRIFT**2, 1.0)
+        return self.drift * jnp.sqrt(early * (self.drift_share**2 * dt + extra))
 
     def uninformed_std(self, elapsed: Float[Array, ""]) -> Float[Array, " parameters"]:
         """Standard deviation that the parameters would have without measurements, `elapsed` s after the start, had they drifted
@@ -88,10 +92,12 @@ class Tuning(eqx.Module):
         measurement_noise: dict[str, float | tuple[float, ...]] | None = None,
         process_noise: dict[str, float | tuple[float, ...]] | None = None,
         priors: dict[str, Parameter] | None = None,
+        drift_shares: dict[str, float] | None = None,
         gate: float = GATE,
         patience: float = 0.1,
         bias_gate: float = 4.0,
         bias_memory: float = 0.06,
+        least_bias: float = 1.0,
         max_gap: float = MAX_GAP,
     ) -> Tuning:
         """The default tuning of a System, with replacements.
@@ -104,16 +110,18 @@ class Tuning(eqx.Module):
             measurement_noise: standard deviations by output block, in the block's unit.
             process_noise: standard deviations by state block, in the block's unit per square root of s.
             priors: by parameter.
-            gate, patience, bias_gate, bias_memory, max_gap: see `Thresholds`.
+            drift_shares: by parameter, 1 by default, see `drift_share`.
+            gate, patience, bias_gate, bias_memory, least_bias, max_gap: see `Thresholds`.
         Raises:
             SettingError: for a block or parameter that the System does not have.
         """
-        for name in priors or {}:
+        drift_shares = drift_shares or {}
+        for name in (*(priors or {}), *drift_shares):
             joint.system.parameter(name)
         values = [v for p in joint.system.parameters for v in (priors or {}).get(p.name, p).values]
         states = _with_noise(joint.system.states, process_noise, "state")
         outputs = _with_noise(joint.system.outputs, measurement_noise, "output")
-        coordinate, std, drift, onset = [], [], [], []
+        coordinate, std, drift, share, onset = [], [], [], [], []
         for p in joint.tracked:
             prior = (priors or {}).get(p.name, p)
             for value in prior.values:
@@ -121,10 +129,11 @@ class Tuning(eqx.Module):
                 coordinate.append(to_coordinate(p, value))
                 std.append(prior.std * per_unit)
                 drift.append(prior.drift * per_unit)
+                share.append(drift_shares.get(p.name, 1.0))
                 onset.append(prior.onset)
-        numbers = (values, coordinate, std, drift, onset)
+        numbers = (values, coordinate, std, drift, share, onset)
         numbers = (*numbers, states.initial(), states.std(), states.noise(), outputs.noise())
-        limits = (gate, patience, bias_gate, bias_memory, max_gap)
+        limits = (gate, patience, bias_gate, bias_memory, least_bias, max_gap)
         thresholds = Thresholds(*(jnp.asarray(np.asarray(a, float)) for a in limits))
         return cls(*(jnp.asarray(np.asarray(a, float)) for a in numbers), thresholds=thresholds)
 

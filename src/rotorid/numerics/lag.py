@@ -50,6 +50,28 @@ def lag_end_and_mean(
     return jnp.where(is_positive, end, y), jnp.where(is_positive, integral / step, y)
 
 
+def cascade_end_and_mean(y: Any, first: Any, command: Any, h: Any, lags: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Output of a lag that follows another one, after a step, and its mean over the step.
+
+    With x the first output, x' = (c - x) / tau_1 and y' = (x - y) / tau_2:
+
+        y = c + A e^(-t / tau_1) + (y_0 - c - A) e^(-t / tau_2),    A = (x_0 - c) tau_1 / (tau_1 - tau_2)
+
+    Args:
+        y, first, command: y_0, x_0 and c.
+        h: s.
+        lags: tau_1 and tau_2, s; where they are nearly equal, tau_2 counts as 0.1 % longer.
+    """
+    one, two = lags
+    two = jnp.where(jnp.abs(one - two) < 1e-3 * two, 1.001 * one, two)
+    step = jnp.where(h > 0.0, h, 1.0)
+    A = (first - command) * one / (one - two)
+    B = y - command - A
+    end = command + A * jnp.exp(-step / one) + B * jnp.exp(-step / two)
+    integral = -A * one * jnp.expm1(-step / one) - B * two * jnp.expm1(-step / two)
+    return jnp.where(h > 0.0, end, y), jnp.where(h > 0.0, command + integral / step, y)
+
+
 def hermite_rate_factor(h: Any, tau: Any) -> Any:
     """Factor of the rate (c - y) / tau with which Hermite's rule gives the integral of a lagging output exactly.
 

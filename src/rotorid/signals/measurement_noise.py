@@ -38,6 +38,7 @@ _DISTANCES: Final = 8
 LONGEST_CORRELATION: Final = 0.5
 """Longest correlation time that `correlated_noise` finds, s."""
 _BRIEF: Final = 0.1  # s
+_DOUBT: Final = 0.7
 _CORRELATIONS: Final = np.geomspace(0.02, LONGEST_CORRELATION, 14)  # s
 
 
@@ -163,7 +164,8 @@ def moving_share(
 
     With e and c the means over 0.2 s of the unexplained and the explained acceleration, and V that of the velocity,
     V_(k+1) - V_k is 0.2 s times the mean of (e + c)_k and (e + c)_(k+1). The share is the slope of the differences of
-    V_(k+1) - V_k, less those of c, over those of e.
+    V_(k+1) - V_k, less those of c, over those of e. It is joined with the expectation that gusts are gusts, 1 +- `_DOUBT`:
+    two seconds tell little of it, and a gust that is taken for vibration makes a filter too sure.
 
     Args:
         t: of the rows, s.
@@ -184,4 +186,8 @@ def moving_share(
     own = np.diff(0.5 * (e[1:] + e[:-1]))[triple]
     moved = np.diff(np.diff(v) / _BLOCK - 0.5 * (c[1:] + c[:-1]))[triple]
     variance = float(own @ own)
-    return 1.0 if variance == 0.0 else min(max(float(own @ moved) / variance, 0.0), 1.0)
+    if variance == 0.0:
+        return 1.0
+    share = float(own @ moved) / variance
+    trust = _DOUBT**2 / (_DOUBT**2 + float(np.mean((moved - share * own) ** 2)) / variance)
+    return min(max(1.0 + trust * (share - 1.0), 0.0), 1.0)

@@ -237,9 +237,10 @@ class _Vehicle:
 
     def state(self, k: int) -> Float64[np.ndarray, " states"]:
         """The true state of the model in row k. The vertical force of the wind is an updraught."""
+        thrust = self.x[10:] if self.plant.motor_time_constant else self.u[:1]
         values = {"attitude": self.x[:4], "position": self.x[4:7], "velocity": self.x[7:10],
-                  "thrust": self.x[10:] if self.plant.motor_time_constant else self.u[:1],
-                  "updraught": self.plant.drag * self._wind[k, 2:], "gust": 0.0}  # fmt: skip
+                  "thrust": thrust, "updraught": self.plant.drag * self._wind[k, 2:], "gust": 0.0,
+                  "steady_thrust": thrust, "fast_thrust_excess": 0.0}  # fmt: skip
         return np.concatenate([np.ravel(values[name]) for name in _system().states])
 
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from rotorid.estimators.ekf import ekf
 from rotorid.models.airframe.airframe import load_airframe
-from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor, flight_noise, multirotor
+from rotorid.models.multirotor.flight_noise import FlightNoise, flight_noise
+from rotorid.models.multirotor.with_drag import Multirotor, multirotor
 from rotorid.models.system import GRAVITY, Parameter
-from rotorid.signals.measurement_noise import LONGEST_CORRELATION, correlated_noise
+from rotorid.signals.measurement_noise import LONGEST_CORRELATION, correlated_noise, moving_share
 from rotorid.signals.samples import Samples
 
 STEP = 0.02  # s
@@ -48,8 +50,47 @@ def test_brief_gusts_are_a_state_of_their_correlation_time(system: Multirotor) -
     variance = (noise.process["gust"] * GRAVITY / system.weight) ** 2 * STEP
     assert variance == pytest.approx(0.8**2 * (1.0 - np.exp(-2.0 * STEP / 0.04)), rel=0.3)
     assert noise.tuning["priors"]["gust_time"].values == (noise.gust_time,)
-    assert "velocity" not in noise.process
-    assert noise.measurement["specific_force"][2] < 0.8
+
+
+def test_brief_gusts_have_their_density_along_all_axes(system: Multirotor) -> None:
+    """Process noise sigma (2 tau)^(1/2) across, and as much white noise of the specific force per square root of s."""
+    noise = hover(system, 0.8, 0.04, moves=True)
+    density = 0.8 * np.sqrt(2.0 * 0.04)
+    np.testing.assert_allclose(noise.process["velocity"][:2], density, rtol=0.2)
+    assert noise.process["velocity"][2] == system.states["velocity"].noise_vector[2]
+    np.testing.assert_allclose(noise.measurement["specific_force"], density / np.sqrt(STEP), rtol=0.2)
+
+
+def test_in_brief_gusts_the_mass_drifts_less_between_resets(system: Multirotor) -> None:
+    gusty = ekf(system, **hover(system, 0.8, 0.04, moves=True).tuning).tuning
+    calm = ekf(system).tuning
+    share = gusty.drift_std(jnp.asarray(0.01), jnp.asarray(60.0)) / calm.drift_std(
+        jnp.asarray(0.01), jnp.asarray(60.0)
+    )
+    reset = gusty.drift_std(jnp.asarray(0.0), jnp.asarray(60.0), 15.0) / calm.drift_std(
+        jnp.asarray(0.0), jnp.asarray(60.0), 15.0
+    )
+    assert float(share[0]) == pytest.approx(0.3)
+    np.testing.assert_allclose(share[1:][np.isfinite(share[1:])], 1.0)
+    np.testing.assert_allclose(reset[np.isfinite(reset)], 1.0)
+    assert float(gusty.thresholds.least_bias) < 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gusts_of_two_seconds_are_not_taken_for_vibration(seed: int) -> None:
+    """The first estimate in flight: 8 to 10 means over 0.2 s, and a velocity with slow errors."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 2.0, STEP)
+    gust = first_order(1.0, 0.04, len(t), rng)
+    velocity = STEP * np.cumsum(gust) + first_order(0.05, 0.5, len(t), rng)
+    assert moving_share(t, gust, velocity, np.zeros(len(t))) > 0.5
+
+
+def test_vibration_of_half_a_minute_is_not_taken_for_gusts() -> None:
+    rng = np.random.default_rng(5)
+    t = np.arange(0.0, 30.0, STEP)
+    velocity = rng.normal(0.0, 0.03, len(t))
+    assert moving_share(t, first_order(1.0, 0.04, len(t), rng), velocity, np.zeros(len(t))) < 0.3
 
 
 def test_slower_gusts_are_process_noise_of_the_velocity(system: Multirotor) -> None:

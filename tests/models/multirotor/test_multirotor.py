@@ -29,6 +29,7 @@ def a_state(system):
         x["position"] = jnp.asarray(RNG.normal(size=3))
     if "thrust" in system.states:
         x |= {"thrust": jnp.asarray(8.0), "updraught": jnp.asarray(0.3), "gust": jnp.asarray(0.1)}
+        x |= {"steady_thrust": jnp.asarray(7.0), "fast_thrust_excess": jnp.asarray(-0.2)}
     return x, Rotation.from_quat(q, scalar_first=True)
 
 
@@ -61,11 +62,13 @@ def test_drag_wind_lag_and_bias():
     across = drag - (drag @ z) * z
     lift = 0.4 * (across @ across) / system.weight
     air = across + (1.5 * (drag @ z) + lift) * z + [0.0, 0.0, 0.4]
-    np.testing.assert_allclose(rate["velocity"], (R.apply([0.0, 0.0, 8.0]) + air) / 1.2 + G, rtol=1e-12)
+    np.testing.assert_allclose(rate["velocity"], (R.apply([0.0, 0.0, 7.8]) + air) / 1.2 + G, rtol=1e-12)
     np.testing.assert_allclose(rate["thrust"], (5.0 * 2.05 - 8.0) / 0.05, rtol=1e-12)
     np.testing.assert_allclose(rate["updraught"], -0.3)
     np.testing.assert_allclose(rate["gust"], -0.1 / p["gust_time"])
-    specific = (np.array([0.0, 0.0, 8.0]) + R.inv().apply(air)) / 1.2 + bias
+    np.testing.assert_allclose(rate["steady_thrust"], (8.0 - 7.0) / 0.25)
+    np.testing.assert_allclose(rate["fast_thrust_excess"], 0.2 / 10.0)
+    specific = (np.array([0.0, 0.0, 7.8]) + R.inv().apply(air)) / 1.2 + bias
     np.testing.assert_allclose(seen["specific_force"], specific, rtol=1e-12)
     np.testing.assert_allclose([derived["wind_x"], derived["wind_y"]], [1.5, -0.5], rtol=1e-12)
     assert tuple(derived) == tuple(system.derived_units)

@@ -28,7 +28,7 @@ from rotorid.live.estimation.derived_quantities import DerivedQuantities
 from rotorid.live.estimation.gust_error import GustError
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.snapshot import Reading
-from rotorid.models.multirotor.with_drag import FlightNoise, flight_noise
+from rotorid.models.multirotor.flight_noise import FlightNoise, flight_noise
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 

@@ -1,8 +1,9 @@
 """The multirotor of real logs: motor lag, drag, translational lift and wind beside the mass.
 
     q' = 1/2 q (x) omega                               T' = (T_c - T) / tau
-    v' = s / m (R(q) (0, 0, T) + f) + g                d  = f_w - k v,    d_z = z . d,    d_p = d - d_z z
-    a  = s / m ((0, 0, T) + R(q)^T f) + b              f  = d_p + (r d_z + l |d_p|^2 / W) z + (0, 0, f_z + f_g)
+    v' = s / m (R(q) (0, 0, T_f) + f) + g              d  = f_w - k v,    d_z = z . d,    d_p = d - d_z z
+    a  = s / m ((0, 0, T_f) + R(q)^T f) + b            f  = d_p + (r d_z + l |d_p|^2 / W) z + (0, 0, f_z + f_g)
+    T_f = T + c (T - T_s),    T_s' = (T - T_s) / tau_s
 
 a is what the accelerometer measures. T_c is the thrust that the rotor commands or speeds give by the airframe's numbers, or the
 commanded thrust itself; s is its scale. Seed 000 (eqs. 44-47) is the case k = 0, tau = 0, f = 0. k is the drag across the
@@ -15,7 +16,11 @@ What is tracked of the wind is its horizontal force f_w = k w on the vehicle at 
 cannot be separated (in a steady hover); the wind itself is w = f_w / k. A steady vertical wind acts just as less mass does.
 What goes up and down is a state, the updraught f_z, a Gauss-Markov process that stands for gusts and ground effect too: the
 mass does not follow them, and its band is as wide as they leave it. Brief gusts are a second such state, f_g, with the standard
-deviation and the correlation time that a flight shows (`flight_noise`); nearly zero without them.
+deviation and the correlation time that a flight shows (see `flight_noise`); nearly zero without them.
+
+In brief gusts, what the thrust does within a quarter of a second is the autopilot's answer to them, and its correlation with
+them looks like another response to the thrust (L. Ljung, System Identification, 2nd ed., section 13.4), which mass, scale and
+drag would explain. The excess c of its effect, nearly zero otherwise, is then a state: mass and drag follow from the rest.
 
 Flight tells s / m, and no more. Forces are relative to s, so that the direction that no measurement sees, that of s and m
 together, is the same at every point: a filter would else gain information about it. A mass that was weighed before take-off
@@ -35,7 +40,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -44,7 +49,6 @@ from scipy.signal import lfilter
 
 from rotorid.errors import SettingError
 from rotorid.geometry import rotations
-from rotorid.geometry.rotation_rows import rotation_matrix
 from rotorid.geometry.spaces import Rotation, Scalar, Space, Vector
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
 from rotorid.models.airframe.mass import mass_std
@@ -53,15 +57,7 @@ from rotorid.models.multirotor.thrust import ThrustCurve, unconvertible
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 from rotorid.numerics.integrators import Solved
-from rotorid.numerics.lag import lag_end_and_mean
-from rotorid.signals.measurement_noise import (
-    brief_gust,
-    coloured_noise,
-    held_rows,
-    measured_noise,
-    moving_share,
-)
-from rotorid.signals.samples import Samples
+from rotorid.numerics.lag import cascade_end_and_mean, lag_end_and_mean
 from rotorid.signals.series import white_noise
 
 ThrustInput = Literal["rotor_command", "thrust", "rotor_thrust", "rotor_speed"]
@@ -80,8 +76,8 @@ MOST_COMMAND = 10.0
 _UPDRAUGHT = 0.015  # of the weight, standard deviation
 _UPDRAUGHT_TIME = 1.0  # s
 _GUST, _GUST_TIME = 1e-4, 0.1  # of the weight, and s, without gusts
-_SLOW_GUSTS = 3.0  # process noise of all gusts over that of those that show within a second
-_BIAS_GATE = 6.0  # in brief gusts, of `Thresholds`
+_STEADY_TIME = 0.25  # s
+_EXCESS, EXCESS_TIME = 1e-3, 10.0  # without gusts, and s
 _ONSET = 10.0  # s after the start in which a weighed mass hardly changes
 # Axial drag ratio: 0.74 to 2.0 for rotors of known drag, 1 for a body that is alike on all sides. A wider prior takes up a
 # payload that is put on in a climb.
@@ -123,6 +119,10 @@ class Multirotor(System):
             ),
             updraught=Scalar("N", frame="world", std=std, noise=std * math.sqrt(2.0 / _UPDRAUGHT_TIME)),
             gust=Scalar("N", frame="world", std=gust, noise=gust * math.sqrt(2.0 / _GUST_TIME)),
+            steady_thrust=Scalar(
+                "N", frame="body z", initial=self.weight, std=0.5 * self.weight, noise=0.01 * self.weight
+            ),
+            fast_thrust_excess=Scalar(std=_EXCESS, noise=_EXCESS * math.sqrt(2.0 / EXCESS_TIME)),
         )
 
     @cached_property
@@ -222,7 +222,7 @@ class Multirotor(System):
         return {"drag": "N s/m", "wind_force_x": "N", "wind_force_y": "N", "wind_x": "m/s", "wind_y": "m/s"}
 
     def dynamics(self, x: Values, u: Values, p: Values) -> Values:
-        force = rotations.rotate(x["attitude"], _along_z(x["thrust"])) + self.air_force(x, p)
+        force = rotations.rotate(x["attitude"], _along_z(_felt_thrust(x))) + self.air_force(x, p)
         lag = (self.commanded_thrust(u) - x["thrust"]) / p["motor_time_constant"]
         return {
             "attitude": u["body_rate"],
@@ -230,14 +230,19 @@ class Multirotor(System):
             "thrust": jnp.where(self.holds(u), lag, 0.0),
             "updraught": -x["updraught"] / _UPDRAUGHT_TIME,
             "gust": -x["gust"] / p["gust_time"],
+            "steady_thrust": (x["thrust"] - x["steady_thrust"]) / _STEADY_TIME,
+            "fast_thrust_excess": -x["fast_thrust_excess"] / EXCESS_TIME,
         }
 
     def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
-        """The thrust, which follows the commanded one, and the gust, which decays."""
+        """The thrust, its steady part, which follows it, and the gust, which decays."""
         lag, memory = p["motor_time_constant"], p["gust_time"]
         thrust = jnp.where(self.holds(u), self.commanded_thrust(u), x["thrust"])
         return {
             "thrust": lag_end_and_mean(x["thrust"], thrust, dt, (lag, lag)),
+            "steady_thrust": cascade_end_and_mean(
+                x["steady_thrust"], x["thrust"], thrust, dt, (lag, _STEADY_TIME)
+            ),
             "gust": lag_end_and_mean(x["gust"], jnp.zeros_like(x["gust"]), dt, (memory, memory)),
         }
 
@@ -246,95 +251,9 @@ class Multirotor(System):
         return {
             "attitude": x["attitude"],
             "velocity": x["velocity"],
-            "specific_force": p["thrust_scale"] / p["mass"] * (_along_z(x["thrust"]) + air_force)
+            "specific_force": p["thrust_scale"] / p["mass"] * (_along_z(_felt_thrust(x)) + air_force)
             + p["accelerometer_bias"],
         }
-
-
-class FlightNoise(NamedTuple):
-    """Noise of a flight, for the tuning of an estimator.
-
-    measurement: standard deviations by output, see `measured_noise`. process: by state, in its unit per square root of s,
-    where it is more than that of the System. gust_time: correlation time of brief vertical gusts, s, None without them. In
-    such gusts the filter of the accelerometer correlates the innovations of neighbouring rows: with a correlation of 0.4, their
-    running mean has 1.5 times the standard deviation of that of white noise, and the gate of its test is wider by as much.
-    """
-
-    measurement: dict[str, tuple[float, ...]]
-    process: dict[str, float | tuple[float, ...]]
-    gust_time: float | None = None
-
-    @property
-    def tuning(self) -> dict[str, Any]:
-        """As settings of the builders of estimators."""
-        return self.tuning_with({})
-
-    def tuning_with(self, priors: Mapping[str, Parameter]) -> dict[str, Any]:
-        """As settings of the builders of estimators. priors: of parameters, by name."""
-        settings: dict[str, Any] = {"measurement_noise": self.measurement}
-        if self.process:
-            settings["process_noise"] = self.process
-        if self.gust_time is not None:
-            settings["bias_gate"] = _BIAS_GATE
-            priors = {**priors, "gust_time": Parameter("gust_time", self.gust_time, unit="s")}
-        return settings | {"priors": dict(priors)} if priors else settings
-
-
-def flight_noise(samples: Samples, system: System) -> FlightNoise:
-    """Estimate the noise of a flight.
-
-    If the System is a `Multirotor`, the noise of the specific force contains gusts, beyond what the commanded thrust explains.
-    As far as the velocity changes with them, they are its process noise, too. That stands for their slower part as well, of
-    more than a second, which an estimate of the noise cannot distinguish from a payload. Brief vertical gusts are instead those
-    of the state f_g (see `brief_gust`).
-    """
-    outputs = system.outputs
-    if not isinstance(system, Multirotor):
-        return FlightNoise(measured_noise(samples, outputs), {})
-    process: dict[str, float | tuple[float, ...]] = dict(system.input_noise(np.asarray(samples.u)))
-    forces = _unexplained_forces(samples, system)
-    if forces is None:
-        return FlightNoise(measured_noise(samples, outputs), process)
-    t, unexplained, up, moving = forces
-    assumed, step = np.array(outputs["specific_force"].noise_vector), float(np.median(np.diff(t)))
-    vertical = np.sum(up * unexplained, axis=1)
-    gust = brief_gust(t, vertical, moving, float(assumed[2]))
-    if gust is not None:
-        unexplained = unexplained - vertical[:, None] * up
-        std, time = gust
-        # with this density, its variance at the rows is that of the process, however far they are apart
-        density = math.sqrt(-math.expm1(-2.0 * step / time) / step)
-        process["gust"] = std * system.weight / GRAVITY * density
-    noise = coloured_noise(t, unexplained)
-    excess = float(np.max(noise**2 - assumed**2))
-    if excess > 0.0:
-        level = _SLOW_GUSTS * math.sqrt(excess * step * moving)
-        usual = float(system.states["velocity"].noise_vector[0])
-        if level > usual:
-            process["velocity"] = level if gust is None else (level, level, usual)
-    measurement = measured_noise(samples, outputs, {"specific_force": noise})
-    return FlightNoise(measurement, process, None if gust is None else gust[1])
-
-
-def _unexplained_forces(
-    samples: Samples, system: Multirotor
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n 3"], Float[np.ndarray, "n 3"], float] | None:
-    """Times, s, of the rows with a specific force; that force beyond what the commanded thrust explains, m/s^2, body; the
-    vertical, body; and the share of the variance along the rotor axis that moves the vehicle. None without such rows."""
-    t, u, y = np.asarray(samples.t), np.asarray(samples.u), np.asarray(samples.y)
-    mask, outputs = np.asarray(samples.mask), system.outputs
-    rows: np.ndarray = np.all(mask[:, outputs.tangent["specific_force"]], axis=1)
-    has_attitude: np.ndarray = np.all(mask[:, outputs.tangent["attitude"]], axis=1)
-    if rows.sum() < 2 or not has_attitude.any():
-        return None
-    up = rotation_matrix(held_rows(y[:, outputs.stored["attitude"]], has_attitude)[rows])[:, 2]
-    is_complete = np.all(mask, axis=1)[rows]
-    t, u, y = t[rows], u[rows], y[rows]
-    commanded = system.commanded_force(t, u, y)
-    unexplained = y[:, outputs.stored["specific_force"]] - commanded
-    climb_rate = y[:, outputs.stored["velocity"]][:, 2]
-    columns = t, up[:, 2] * unexplained[:, 2], climb_rate, up[:, 2] * commanded[:, 2]
-    return t, unexplained, up, moving_share(*(column[is_complete] for column in columns))
 
 
 def multirotor(
@@ -489,6 +408,11 @@ def bare_multirotor(airframe: Airframe) -> BareMultirotor:
     mass = airframe.mass.number
     prior = MASS.with_prior(mass, mass_std(airframe), MASS_DRIFT * mass)
     return BareMultirotor(prior, airframe.number("thrust_scale", 1.0))
+
+
+def _felt_thrust(x: Values) -> Float[Array, ""]:
+    """T_f."""
+    return x["thrust"] + x["fast_thrust_excess"] * (x["thrust"] - x["steady_thrust"])
 
 
 def _along_z(thrust: Float[Array, ""]) -> Float[Array, " 3"]:

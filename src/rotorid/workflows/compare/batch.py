@@ -28,7 +28,8 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import DEFAULT_MASS_STD
 from rotorid.models.multirotor.bare import MASS_DRIFT, BareMultirotor
-from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor
+from rotorid.models.multirotor.flight_noise import FlightNoise
+from rotorid.models.multirotor.with_drag import Multirotor
 from rotorid.models.registry import SystemName, system_for
 from rotorid.models.system import Parameter
 from rotorid.signals.samples import Samples

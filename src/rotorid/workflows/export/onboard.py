@@ -32,8 +32,9 @@ from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.hybrid import with_residual
 from rotorid.models.multirotor.bare import BareMultirotor
+from rotorid.models.multirotor.flight_noise import FlightNoise, flight_noise
 from rotorid.models.multirotor.rigid import RigidMultirotor
-from rotorid.models.multirotor.with_drag import FlightNoise, Multirotor, flight_noise
+from rotorid.models.multirotor.with_drag import Multirotor
 from rotorid.models.registry import (
     ROTOR_INPUTS,
     SYSTEMS,

@@ -25,9 +25,9 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.argument import airframe_of_flight
 from rotorid.models.airframe.from_log.make import airframe_to_track
 from rotorid.models.airframe.measured import Weighed
+from rotorid.models.multirotor.flight_noise import FlightNoise, flight_noise
 from rotorid.models.multirotor.thrust import with_commanded_thrust
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed, thrust_relative_std
-from rotorid.models.multirotor.with_drag import FlightNoise, flight_noise
 from rotorid.models.registry import TRACKED_SYSTEMS, SystemName, check_system, system_for
 from rotorid.models.system import System
 from rotorid.signals.airborne import airborne_intervals, intervals_in_use
