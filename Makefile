@@ -23,7 +23,7 @@ help:
 	@echo "make lint    style, formatting and types"
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
-	@echo "make docs    write docs/cli.md and the numbers of docs/how-to-choose.md again"
+	@echo "make docs    write the generated pages of docs/ again, build the site into site/"
 	@echo "make dist    build sdist and wheel into dist/, check them, run the wheel in an empty environment"
 	@echo "make studies run all studies in full, for hours (QUICK=1: quick forms; STUDIES=nemo: one), and write docs/studies.md"
 	@echo "make test-latest   run all tests with the newest dependencies, in .venv-latest"
@@ -51,10 +51,11 @@ format: $(VENV)/.installed-lint
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.installed
+docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/generate_cli.py
 	$(BIN)/python docs/fill_numbers.py
 	$(BIN)/python docs/fill_size_priors.py
+	$(BIN)/python docs/build_site.py
 
 dist: $(VENV)/.installed-dist
 	rm -rf dist build src/rotorid.egg-info

@@ -128,7 +128,7 @@ def compare_models(
     Returns:
         The differences of their errors with 95 % bands, and findings.
     Raises:
-        As `fly_back`.
+        AirframeError, SignalError, ExcitationError, SettingError: as of `fly_back`.
     """
     validation_flights, left_out = prediction_windows(model, flights, spans, masses, horizons)
     errors = [flight_errors(h, short_intervals(h), model, other, ()) for h in validation_flights]

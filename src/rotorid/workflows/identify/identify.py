@@ -195,7 +195,8 @@ def identify_and_validate(
         The model. Where validation is not possible it has none, and a note says why. Where the mass changes in the fitted
         flights, the mass of the held-out parts is estimated there, with all else as in the model.
     Raises:
-        As `identify`; SettingError where a flight does not contain the plan.
+        LogError, SignalError, AirframeError, ExcitationError: as of `identify`.
+        SettingError: as of `identify`, or a flight does not contain the plan.
     """
     flights, prior, known = _inputs(flights, airframe, free, mass, span, known)
     if residual is not None and not is_validated:

@@ -1,0 +1,98 @@
+"""What the site has beside the pages of docs/: the API reference, and the pages of the project's root.
+
+MkDocs calls these hooks (see mkdocs.yml). A public name without a docstring, or a link to a file that is no page, is a warning,
+which ends a strict build.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "rotorid"
+PROJECT_PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+"""Files of the project, and their pages."""
+
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
+MARKS = re.compile(r"^( *```\w+) +norun *$", re.MULTILINE)
+
+logger = logging.getLogger("mkdocs.hooks.rotorid")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are no files of docs/."""
+    for path, page in PROJECT_PAGES.items():
+        files.append(File.generated(config, page, content=(ROOT / path).read_text()))
+    check_docstrings()
+    for package, text in reference_pages().items():
+        page = package.removeprefix("rotorid.")
+        files.append(File.generated(config, f"reference/{page}.md", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Make links between files of the project links between pages, and remove marks of code blocks that are for the tests."""
+    page_path = page.file.src_uri
+    origins = {page: path for path, page in PROJECT_PAGES.items()}
+    origin = origins.get(page_path, f"docs/{page_path}")
+
+    def moved(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(origin), match[1]))
+        place = PROJECT_PAGES.get(target, target.removeprefix("docs/"))
+        return posixpath.relpath(place, posixpath.dirname(page_path) or ".") + (match[2] or "")
+
+    return LINK.sub(moved, MARKS.sub(r"\1", markdown))
+
+
+def public_names() -> Iterator[tuple[str, str]]:
+    """Each package with public names, and each of its names, as the `__init__.pyi` list them."""
+    for stub in sorted(SOURCE.rglob("__init__.pyi")):
+        package = ".".join(("rotorid", *stub.relative_to(SOURCE).parts[:-1]))
+        for node in ast.parse(stub.read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                yield from ((package, alias.asname or alias.name) for alias in node.names)
+
+
+def reference_pages() -> dict[str, str]:
+    """The text of the API reference: a page for each package of `rotorid`, with those inside of it."""
+    pages: dict[str, str] = {}
+    before = ""
+    for package, name in public_names():
+        top = ".".join(package.split(".")[:2])
+        if top not in pages:
+            pages[top] = f"# {top}\n"
+        if package != before:
+            pages[top] += f"\n## from {package} import ...\n\n{first_paragraph(package)}\n"
+        before = package
+        pages[top] += f"\n::: {package}.{name}\n"
+    return pages
+
+
+def first_paragraph(package: str) -> str:
+    """The first paragraph of a package's docstring."""
+    path = SOURCE.joinpath(*package.split(".")[1:]) / "__init__.py"
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0]
+
+
+def check_docstrings() -> None:
+    """Warn of each public name without a docstring."""
+    package_tree = griffe.load("rotorid", search_paths=[str(ROOT / "src")], allow_inspection=False)
+    for package, name in public_names():
+        path = f"{package}.{name}".removeprefix("rotorid.")
+        if not package_tree[path].has_docstring:
+            logger.warning("%s.%s is public and has no docstring", package, name)

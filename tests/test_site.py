@@ -1,0 +1,102 @@
+"""The site of the documentation: complete, strict, and without anything from a network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chromium import FOUND, chromium
+from tests.test_layout import public_names
+
+ROOT = Path(__file__).parents[1]
+
+
+def build(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a checkout."""
+    command = [sys.executable, str(root / "docs" / "build_site.py"), str(output)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built."""
+    folder = tmp_path_factory.mktemp("site")
+    built = build(ROOT, folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    pages = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
+    for package, names in public_names().items():
+        for name in names:
+            assert f'id="{package}.{name}"' in pages, f"{package}.{name}"
+
+
+def test_sections_of_docstrings_are_recognised(site: Path) -> None:
+    text = re.sub(r"<[^>]+>", "", (site / "reference" / "rotorid.html").read_text())
+    assert len(re.findall(r"^\s*Returns:\s*$", text, re.MULTILINE)) > 5
+    assert not re.search(r"\S (Returns|Raises): [A-Z]", text)
+
+
+def test_nothing_is_loaded_from_a_network(site: Path) -> None:
+    loaded = re.compile(r"<(?:script|img|iframe)\b[^>]*\bsrc=\"?https?:|<link\b[^>]*\bhref=\"?https?:")
+    for page in site.rglob("*.html"):
+        assert not loaded.search(page.read_text()), page.name
+    for sheet in site.rglob("*.css"):
+        assert "@import" not in sheet.read_text(), sheet.name
+        assert not re.search(r"url\([\"']?https?:", sheet.read_text()), sheet.name
+
+
+def test_no_marks_of_the_tests_are_shown(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not re.search(r"```|\bnorun\b", page.read_text()), page.name
+
+
+@pytest.mark.skipif(FOUND is None, reason="no Chromium")
+def test_pages_fit_a_phone_and_search_works_from_files(site: Path, tmp_path: Path) -> None:
+    with chromium(tmp_path) as browser:
+        browser.dress(390, 844, phone=True)
+        for page in ("index", "how-to", "formats", "theory", "cli", "reference/rotorid"):
+            browser.call("Page.navigate", url=f"file://{site}/{page}.html")
+            browser.wait(f"location.href.endsWith('{page}.html') && document.readyState == 'complete'")
+            assert browser.value("document.documentElement.scrollWidth") <= 390, page
+        browser.value("document.querySelector('[data-md-component=search-query]').focus()")
+        browser.call("Input.insertText", text="mass_std")
+        browser.wait("document.querySelectorAll('.md-search-result__item a').length > 0")
+        assert not browser.complaints()
+        assert not [url for url in browser.requests() if not url.startswith(("file:", "data:"))]
+
+
+def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path) -> None:
+    for name in ("src", "docs"):
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
+    for page in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
+        shutil.copy(ROOT / page, tmp_path)
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+    with (tmp_path / "docs" / "glossary.md").open("a") as page:
+        page.write("\n[nowhere](nowhere.md), [no heading](theory.md#no-such-heading)\n")
+    errors = tmp_path / "src" / "rotorid" / "errors.py"
+    docstring = re.compile(r'(class LinkError\([^)]*\):\n    )"""[^"]*"""')
+    errors.write_text(docstring.sub(r"\1pass", errors.read_text()))
+    built = build(tmp_path, tmp_path / "site")
+    assert built.returncode == 1
+    for complaint in ("nowhere.md", "no-such-heading", "rotorid.LinkError is public and has no docstring"):
+        assert complaint in built.stdout + built.stderr
+
+
+def test_a_missing_extra_gives_its_install_line() -> None:
+    script = str(ROOT / "docs" / "build_site.py")
+    code = (
+        f"import runpy, sys; sys.modules['material'] = None; runpy.run_path({script!r}, run_name='__main__')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "pip install 'rotorid[docs]'" in result.stderr
