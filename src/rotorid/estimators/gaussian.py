@@ -165,7 +165,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         reset = state.reset.states | gap
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
         inflation = jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0)
-        drift = tuning.drift_std(dt, state.elapsed, inflation)
+        drift = tuning.drift_std(dt, state.elapsed, inflation, state.consistency.recovery_time > 0)
         retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones_like(drift)])
         z, uncertainty = self._propagate(
             state.z,

@@ -7,7 +7,7 @@ import dataclasses
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from rotorid.errors import SettingError
 from rotorid.geometry.spaces import Space
@@ -52,7 +52,7 @@ class Tuning(eqx.Module):
     Attributes:
         values: prior means of all parameters, in their units.
         coordinate, coordinate_std, drift: of the tracked parameters, in estimation coordinates (drift per square root of s).
-        drift_share: share of its drift that each of them has between resets; a reset adds the whole (see `RESET_DRIFT_TIME`).
+        drift_share: share of its drift that each of them has but after a reset, see `drift_std`.
         onset: s from the start in which each of them drifts less, see `Parameter`.
         initial, initial_std: prior of the states.
         process_noise: per tangent dimension of the states, per square root of s.
@@ -73,11 +73,19 @@ class Tuning(eqx.Module):
     thresholds: Thresholds
 
     def drift_std(
-        self, dt: Float[Array, ""], elapsed: Float[Array, ""], extra: Float[Array, ""] | float = 0.0
+        self,
+        dt: Float[Array, ""],
+        elapsed: Float[Array, ""],
+        extra: Float[Array, ""] | float = 0.0,
+        is_recovering: Bool[Array, ""] | bool = False,
     ) -> Float[Array, " parameters"]:
-        """Standard deviation that the parameters gain in dt (s), `elapsed` s after the start. extra: s of drift by a reset."""
+        """Standard deviation that the parameters gain in dt (s), `elapsed` s after the start.
+
+        extra: s of drift by a reset. is_recovering: whether a reset was shortly before; the drift is then the whole one.
+        """
         early = jnp.where(elapsed < self.onset, ONSET_DRIFT**2, 1.0)
-        return self.drift * jnp.sqrt(early * (self.drift_share**2 * dt + extra))
+        share = jnp.where(is_recovering, 1.0, self.drift_share)
+        return self.drift * jnp.sqrt(early * (share**2 * dt + extra))
 
     def uninformed_std(self, elapsed: Float[Array, ""]) -> Float[Array, " parameters"]:
         """Standard deviation that the parameters would have without measurements, `elapsed` s after the start, had they drifted

@@ -1,8 +1,8 @@
 """The noise of a flight, which tells an estimator of gusts and vibration.
 
-In brief gusts three more things change. The mass drifts less, since each gust would else move it, and a change of it is found
-by the mean of the innovations over a second. Gusts act along all axes, see `flight_noise`. And the effect of fast changes of
-the thrust is uncertain (see `with_drag`).
+In strong brief gusts three more things change. The mass drifts less, since each gust would else move it, and a change of it is
+found by the mean of the innovations over a second. Gusts act along all axes, see `flight_noise`. And the effect of fast changes
+of the thrust is uncertain (see `with_drag`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from rotorid.signals.measurement_noise import (
 from rotorid.signals.samples import Samples
 
 _SLOW_GUSTS: Final = 3.0  # process noise of all gusts over that of those that show within a second
-# in brief gusts
+_BIAS_GATE: Final = 6.0  # in brief gusts, of `Thresholds`
+_STRONG: Final = 0.08  # density of brief gusts, m/s^2 per square root of s
+# in strong ones
 _DRIFT_SHARES: Final = {"mass": 0.3, "thrust_scale": 0.3}
 _THRESHOLDS: Final = {"bias_gate": 3.5, "bias_memory": 1.0, "least_bias": 0.25}
 _EXCESS: Final = 0.3  # standard deviation of the excess of the effect of fast thrust
@@ -38,12 +40,14 @@ class FlightNoise(NamedTuple):
 
     measurement: standard deviations by output, see `measured_noise`. process: by state, in its unit per square root of s,
     where it is more than that of the System. gust_time: correlation time of brief vertical gusts, s, None without them. In
-    such gusts the settings are those of the module's description.
+    such gusts the filter of the accelerometer correlates the innovations of neighbouring rows, and their mean has a wider gate.
+    has_strong_gusts: whether the settings are those of the module's description.
     """
 
     measurement: dict[str, tuple[float, ...]]
     process: dict[str, float | tuple[float, ...]]
     gust_time: float | None = None
+    has_strong_gusts: bool = False
 
     @property
     def tuning(self) -> dict[str, Any]:
@@ -56,8 +60,9 @@ class FlightNoise(NamedTuple):
         if self.process:
             settings["process_noise"] = self.process
         if self.gust_time is not None:
-            settings |= _THRESHOLDS
-            settings["drift_shares"] = dict(_DRIFT_SHARES)
+            settings["bias_gate"] = _BIAS_GATE
+            if self.has_strong_gusts:
+                settings |= {**_THRESHOLDS, "drift_shares": dict(_DRIFT_SHARES)}
             priors = {**priors, "gust_time": Parameter("gust_time", self.gust_time, unit="s")}
         return settings | {"priors": dict(priors)} if priors else settings
 
@@ -70,10 +75,10 @@ def flight_noise(samples: Samples, system: System) -> FlightNoise:
     more than a second, which an estimate of the noise cannot distinguish from a payload. Brief vertical gusts are instead those
     of the state f_g (see `brief_gust`).
 
-    Brief gusts also act across. Their density 2 sigma^2 tau is therefore at least that of the process noise of the horizontal
-    velocity, and that of the white noise of the specific force about each axis. Rows that are closer than tau would else all
-    count as news: what a gust does along two axes at once would look like the response to the wind, and the axial drag ratio,
-    with it the thrust scale and the mass, would run away the faster, the more rows a second there are.
+    Strong brief gusts also act across. The process noise of the horizontal velocity, and the white noise of the specific force
+    along each axis, therefore have at least their density 2 sigma^2 tau. Rows that are closer than tau would else all count as
+    news: what a gust does along two axes at once would look like the response to the wind, and the axial drag ratio, with it
+    the thrust scale and the mass, would run away the faster, the more rows a second there are.
     """
     outputs = system.outputs
     if not isinstance(system, Multirotor):
@@ -94,8 +99,10 @@ def flight_noise(samples: Samples, system: System) -> FlightNoise:
         # with this density, its variance at the rows is that of the process, however far they are apart
         density = math.sqrt(-math.expm1(-2.0 * step / time) / step)
         process["gust"] = std * system.weight / GRAVITY * density
-        process["fast_thrust_excess"] = _EXCESS * math.sqrt(2.0 / EXCESS_TIME)
-        least = std * math.sqrt(2.0 * time)
+        strength = std * math.sqrt(2.0 * time)
+        if strength > _STRONG:
+            least = strength
+            process["fast_thrust_excess"] = _EXCESS * math.sqrt(2.0 / EXCESS_TIME)
     noise = coloured_noise(t, unexplained)
     excess = max(float(np.max(noise**2 - assumed**2)), 0.0)
     level = max(_SLOW_GUSTS * math.sqrt(excess * step * moving), least)
@@ -103,7 +110,7 @@ def flight_noise(samples: Samples, system: System) -> FlightNoise:
         process["velocity"] = level if gust is None else (level, level, usual)
     noise = np.maximum(noise, least / math.sqrt(step))
     measurement = measured_noise(samples, outputs, {"specific_force": noise})
-    return FlightNoise(measurement, process, None if gust is None else gust[1])
+    return FlightNoise(measurement, process, None if gust is None else gust[1], least > 0.0)
 
 
 def _unexplained_forces(
