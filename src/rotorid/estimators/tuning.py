@@ -85,7 +85,9 @@ class Tuning(eqx.Module):
         """
         early = jnp.where(elapsed < self.onset, ONSET_DRIFT**2, 1.0)
         share = jnp.where(is_recovering, 1.0, self.drift_share)
-        return self.drift * jnp.sqrt(early * (share**2 * dt + extra))
+        time = share**2 * dt + extra
+        # the slope of a root at 0 is infinite
+        return self.drift * jnp.where(time > 0.0, jnp.sqrt(early * jnp.where(time > 0.0, time, 1.0)), 0.0)
 
     def uninformed_std(self, elapsed: Float[Array, ""]) -> Float[Array, " parameters"]:
         """Standard deviation that the parameters would have without measurements, `elapsed` s after the start, had they drifted
