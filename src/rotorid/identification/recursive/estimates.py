@@ -40,9 +40,8 @@ _MODEL_STD: Final = {
 _LOAD_STD: Final = 0.08  # of the thrust in hover, relative, over the mean load less 1: the form of the curve
 _GUST_FACTOR: Final = 1.5  # of the std of the drag: gusts are not a first-order noise
 _BEYOND_GRID: Final = 0.3  # of the inertia, relative, where the lag is not on the grid
-_KNOWN: Final = (
-    0.1  # relative standard deviation by the flight alone, at which a good prior need not be halved
-)
+# Relative standard deviation by the flight alone, at which a good prior need not be halved.
+_KNOWN: Final = 0.1
 _LAG_TO_INERTIA: Final = 0.3  # relative change of an inertia over that of the lag which causes it
 
 

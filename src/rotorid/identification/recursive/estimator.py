@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,7 @@ from rotorid.identification.recursive.excitation import (
     UnmodelledLift,
     vertical_gust_std,
 )
-from rotorid.identification.recursive.filter_bank import ordered_sum
+from rotorid.identification.recursive.filter_bank import Posterior, ordered_sum
 from rotorid.identification.recursive.hover_shape import HoverShape
 from rotorid.identification.recursive.lagged_thrusts import LaggedThrusts
 from rotorid.identification.recursive.posterior import (
@@ -62,16 +62,13 @@ _GAIN: Final = (1.0, 1.0)  # theta, mean and std of the prior
 _LEAD: Final = 1.0  # s of commands before a flight
 _SHAPE_STD: Final = 0.12  # of the slope of a thrust curve without std, relative
 _LEAST_SHAPE_STD: Final = 0.03
-_UNKNOWN_LAG: Final = (
-    0.5,
-    0.5,
-)  # of kappa, mean and std, where the file does not say whether thrust or speed lags
-_SPEED_LAG: Final = (0.0, 0.15)  # of kappa less that of the file, where it says so
+# Of kappa, mean and std, where the file does not say whether thrust or speed lags; where it does, less that of the file.
+_UNKNOWN_LAG: Final = (0.5, 0.5)
+_SPEED_LAG: Final = (0.0, 0.15)
 _THRUST_LAG_STD: Final = 0.1  # of the logarithm of the lag of specific forces over that of body rates
 _NOMINAL_DELAY: Final = 1  # number of the delay in `THRUST_DELAYS` by which the drag is found
-_CURVE_STD: Final = (
-    0.2  # of e in the response of the body rates: curves have other forms, and rates show other effects as e
-)
+# Of e in the response of the body rates: curves have other forms, and rates show other effects as e.
+_CURVE_STD: Final = 0.2
 
 
 class AirframeIdentifier:
@@ -257,7 +254,8 @@ class AirframeIdentifier:
 
     def estimates(self) -> dict[str, Estimate]:
         """All quantities so far; see `estimates.QUANTITIES`."""
-        axes, states, covariance = self._thrust_and_axes()
+        axes = self._axis_posteriors()
+        states, covariance = self._thrust_states(axes)
         hover = self._shape.at_hover(float(states[0]), float(states[1]), covariance[:2, :2])
         lag = self._lag(axes, hover.shape_slope)
         weakened = self._shape.at_hover(*self._weakened(states, covariance))
@@ -286,7 +284,7 @@ class AirframeIdentifier:
 
     def thrust_curve(self) -> tuple[ThrustCurve, tuple[float, ...]]:
         """The thrust curve so far, and the standard deviations of its coefficients, N."""
-        _, states, covariance = self._thrust_and_axes()
+        states, covariance = self._thrust_states(self._axis_posteriors())
         s, se, spread = self._weakened(states, covariance)
         return self._shape.curve(s, se), self._shape.coefficient_stds(spread)
 
@@ -297,22 +295,28 @@ class AirframeIdentifier:
         s, se = float(states[0]), float(states[1])
         return self._shape.weaken(s, se, covariance[:2, :2], self._shape_std, self._lift.slope_std)
 
-    def _lag(self, axes: list[int], shape_slope: float = 0.0) -> LagPosterior:
-        """Lag, delay and gains of some axes. shape_slope: see `lag_posterior`."""
+    def _axis_posteriors(self) -> dict[int, Posterior]:
+        """Of the axes that have turned."""
         shape = 0.0, math.hypot(self._shape_std, _CURVE_STD)
-        posteriors = [self._axes[axis].posterior(_GAIN, shape, self._speed) for axis in axes]
-        return lag_posterior(posteriors, (self._lag_prior[0], _WIDE), _DELAY, shape_slope)
+        return {
+            axis: bank.posterior(_GAIN, shape, self._speed)
+            for axis, bank in enumerate(self._axes)
+            if bank.filters.count >= _LEAST_ROWS
+        }
 
-    def _thrust_and_axes(
-        self,
-    ) -> tuple[list[int], Float64[np.ndarray, " 4"], Float64[np.ndarray, "4 4"]]:
-        """Axes that have turned, and the states of the thrust with their covariance, with the lag of the body rates."""
-        axes = [axis for axis, bank in enumerate(self._axes) if bank.filters.count >= _LEAST_ROWS]
+    def _lag(self, axes: Mapping[int, Posterior], shape_slope: float = 0.0) -> LagPosterior:
+        """Lag, delay and gains of some axes. shape_slope: see `lag_posterior`."""
+        return lag_posterior(list(axes.values()), (self._lag_prior[0], _WIDE), _DELAY, shape_slope)
+
+    def _thrust_states(
+        self, axes: Mapping[int, Posterior]
+    ) -> tuple[Float64[np.ndarray, " 4"], Float64[np.ndarray, "4 4"]]:
+        """The states of the thrust with their covariance, with the lag of the body rates."""
         mean, std = self._lag(axes).log_lag if axes else (0.0, math.inf)
         prior_mean, prior_std = self._lag_prior
         share = prior_std**2 / (prior_std**2 + std**2 + _THRUST_LAG_STD**2)
         combined = prior_mean + share * (mean - prior_mean), prior_std * math.sqrt(1.0 - share)
-        return axes, *self._thrust.posterior(self._prior, combined, _DELAY)
+        return self._thrust.posterior(self._prior, combined, _DELAY)
 
 
 def weighted(

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 from scipy.interpolate import BarycentricInterpolator, CubicSpline, RectBivariateSpline
 
 from rotorid.identification.recursive.filter_bank import Posterior, ordered_sum
@@ -110,9 +110,14 @@ def _surfaces(axis: Posterior, weights: Float64[np.ndarray, " 2"]) -> list[_Surf
     L, squares, other = (a.reshape(shape) for a in (axis.log_evidence, axis.squares, axis.other))
     gain = (axis.mean[:, :2] @ weights).reshape(shape)
     variance = (axis.covariance[:, :2, :2] @ weights @ weights).reshape(shape)
-    best = L.max(axis=(1, 2))
-    kept = np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
+    kept = _likely_noises(L)
     return [_Surface(axis.half_count, squares[i], other[i], gain[i], variance[i]) for i in kept]
+
+
+def _likely_noises(log_evidence: Float64[np.ndarray, "noises delays lags"]) -> Int[np.ndarray, " kept"]:
+    """Numbers of the noises that are likely somewhere."""
+    best = log_evidence.max(axis=(1, 2))
+    return np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
 
 
 def _evidence(
@@ -153,8 +158,7 @@ def over_delays_and_lags(
     """
     log_lags, k = np.log(THRUST_LAGS), bank.mean.shape[1]
     shape = (-1, len(THRUST_DELAYS), len(THRUST_LAGS))
-    best = bank.log_evidence.reshape(shape).max(axis=(1, 2))
-    kept = np.flatnonzero(best > best.max() - 2.0 * _DEPTH)
+    kept = _likely_noises(bank.log_evidence.reshape(shape))
     squares, other = (a.reshape(shape)[kept] for a in (bank.squares, bank.other))
     d = np.linspace(THRUST_DELAYS[0], THRUST_DELAYS[-1], _FINE_DELAYS)
     x = np.linspace(log_lags[0], log_lags[-1], _FINE_LAGS)

@@ -28,9 +28,8 @@ LONGEST: Final = 120.0
 _ROTOR_PERIOD: Final = 0.25  # s between two checks of the rotors
 _LEAST_DURATION: Final = 2.0  # s in the air before quantities are checked
 _PAUSE: Final = 2.0  # s of another thrust over mass before it is reported
-_LARGE_SLOPE_STD: Final = (
-    0.1  # relative, of the slope of the thrust curve, from which it keeps inertia from being identified
-)
+# Relative, of the slope of the thrust curve, from which it keeps inertia from being identified.
+_LARGE_SLOPE_STD: Final = 0.1
 _TARGETS: Final = {
     "thrust_scale": 0.03,
     "motor_time_constant": 0.15,
