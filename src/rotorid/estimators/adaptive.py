@@ -457,8 +457,8 @@ def adaptive(
         raise SettingError(f"{branches} branches are too few; give 1 or more (0 with known changepoints)")
     joint = Joint(system, method, names)
     base_tuning = Tuning.of(joint, **tuning)
-    drift_shares = [steady if p.name in names else 1.0 for p in joint.tracked for _ in p.values]
-    base_tuning = eqx.tree_at(lambda t: t.drift, base_tuning, base_tuning.drift * jnp.asarray(drift_shares))
+    kept = [steady if p.name in names else 1.0 for p in joint.tracked for _ in p.values]
+    base_tuning = eqx.tree_at(lambda t: t.drift, base_tuning, base_tuning.drift * jnp.asarray(kept))
     settings = ChangeTuning(
         *(jnp.asarray(v, float) for v in (rate_std, rate_noise, jump, hazard, period, lag))
     )

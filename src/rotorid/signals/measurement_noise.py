@@ -38,7 +38,7 @@ _DISTANCES: Final = 8
 LONGEST_CORRELATION: Final = 0.5
 """Longest correlation time that `correlated_noise` finds, s."""
 _BRIEF: Final = 0.1  # s
-_DOUBT: Final = 0.7
+_DOUBT: Final = 0.7  # standard deviation of the share before the flight
 _CORRELATIONS: Final = np.geomspace(0.02, LONGEST_CORRELATION, 14)  # s
 
 

@@ -27,12 +27,15 @@ from rotorid.signals.measurement_noise import (
 from rotorid.signals.samples import Samples
 
 _SLOW_GUSTS: Final = 3.0  # process noise of all gusts over that of those that show within a second
-_BIAS_GATE: Final = 6.0  # in brief gusts, of `Thresholds`
 _STRONG: Final = 0.08  # density of brief gusts, m/s^2 per square root of s
-# in strong ones
-_DRIFT_SHARES: Final = {"mass": 0.3, "thrust_scale": 0.3}
-_THRESHOLDS: Final = {"bias_gate": 3.5, "bias_memory": 1.0, "least_bias": 0.25}
-_EXCESS: Final = 0.3  # standard deviation of the excess of the effect of fast thrust
+_TUNING: Final = {"bias_gate": 6.0}  # in brief gusts
+_STRONG_TUNING: Final = {  # in strong ones
+    "bias_gate": 3.5,
+    "bias_memory": 1.0,
+    "least_bias": 0.25,
+    "drift_shares": {"mass": 0.3, "thrust_scale": 0.3},
+}
+_EXCESS: Final = 0.3  # in strong ones, standard deviation of the excess of the effect of fast thrust
 
 
 class FlightNoise(NamedTuple):
@@ -60,9 +63,7 @@ class FlightNoise(NamedTuple):
         if self.process:
             settings["process_noise"] = self.process
         if self.gust_time is not None:
-            settings["bias_gate"] = _BIAS_GATE
-            if self.has_strong_gusts:
-                settings |= {**_THRESHOLDS, "drift_shares": dict(_DRIFT_SHARES)}
+            settings |= _STRONG_TUNING if self.has_strong_gusts else _TUNING
             priors = {**priors, "gust_time": Parameter("gust_time", self.gust_time, unit="s")}
         return settings | {"priors": dict(priors)} if priors else settings
 
