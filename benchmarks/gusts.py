@@ -1,9 +1,10 @@
-"""`python -m benchmarks.gusts [--quick] [--flights N] [--seconds S] [--turbulence T] [--track]`: the mass in gusts.
+"""`python -m benchmarks.gusts [--quick] [--turbulence T] [--rate HZ] [--steps] [--track]`: the mass in gusts.
 
 Flights of ArduPilot's simulated quadrotor in a wind of 8 m/s with turbulence of 1.5 m/s (see `benchmarks.gusty_flights`, which
 uses no code of the package) pass through the estimators of `rotorid live`, or through `rotorid track`. The mass is stated as 3
 kg, which is true. Printed are, for each flight, the root mean square of the error of the mass, the share of the rows with
-health ok whose 95 % band contains it, the width of the bands, and the resets of the filter.
+health ok whose 95 % band contains it, the width of the bands, the share of those rows, and the resets of the filter. With
+`--steps` the mass falls or rises by a fifth for 20 s at a time; the filter is told nothing of it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from rotorid.workflows.track.track import track
 AIRFRAME: Final = "ardupilot-sitl-x"
 WIND: Final = np.array([8.0, 0.0, 0.0])  # m/s
 VOLTAGE: Final = 12.6
+_FIRST_STEP, _BETWEEN_STEPS = 60.0, 20.0  # s
 _SIGNALS: Final = ("attitude", "velocity", "position", "body_rate", "specific_force", "rotor_command")
 _BAND: Final = 1.96
 
@@ -45,12 +47,13 @@ class Masses(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Of one flight, in %: error of the mass, rms; rows in their 95 % band; half the median width of the bands. resets: of the
-    filter."""
+    """Of one flight, in %: error of the mass, rms; rows in their 95 % band; half the median width of the bands, all of rows
+    with health ok; share of these rows. resets: of the filter."""
 
     error: float
     covered: float
     band: float
+    healthy: float
     resets: int
 
 
@@ -69,11 +72,12 @@ def track_live(telemetry: Telemetry, flight: int, airframe: Airframe) -> Masses:
     """The masses by the estimators of `rotorid live`, row by row."""
     estimators = SessionEstimators(airframe, SessionSettings(wrench=False))
     signals = columns(telemetry, flight)
-    periods = dict.fromkeys(signals, 1.0 / RATE) | {"battery_voltage": 1.0}
+    rate = _rate(telemetry)
+    periods = dict.fromkeys(signals, 1.0 / rate) | {"battery_voltage": 1.0}
     estimators.set_rates(periods, 0.0, interpolate=False)
     rows = []
     for k, t in enumerate(telemetry.t):
-        if k % RATE == 0:
+        if k % rate == 0:
             estimators.add("battery_voltage", float(t), (VOLTAGE,))
         for name, values in signals.items():
             estimators.add(name, float(t), tuple(values[k].tolist()))
@@ -92,7 +96,7 @@ def track_log(telemetry: Telemetry, flight: int, airframe: Airframe) -> Masses:
         name: Signal(name, telemetry.t, values, "simulated")
         for name, values in columns(telemetry, flight).items()
     }
-    seconds = telemetry.t[::RATE]
+    seconds = telemetry.t[:: _rate(telemetry)]
     signals["battery_voltage"] = Signal(
         "battery_voltage", seconds, np.full((len(seconds), 1), VOLTAGE), "simulated"
     )
@@ -106,13 +110,26 @@ def _starts(flags: Bool[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
     return flags & ~np.concatenate([[False], flags[:-1]])
 
 
-def score(masses: Masses, mass: float = MASS) -> Score:
-    """Compare with the true mass, kg."""
-    error, std = masses.value[masses.is_ok] / mass - 1.0, masses.std[masses.is_ok] / mass
+def _rate(telemetry: Telemetry) -> int:
+    return round(1.0 / (telemetry.t[1] - telemetry.t[0]))
+
+
+def stepped_mass(t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Mass of a flight with steps, kg, at times, s: in turn four fifths and six fifths for 20 s, with 20 s in between."""
+    number = np.floor((t - _FIRST_STEP) / _BETWEEN_STEPS).astype(int)
+    is_changed = (t >= _FIRST_STEP) & (number % 2 == 0)
+    return MASS * np.where(is_changed, np.where(number % 4 == 0, 0.8, 1.2), 1.0)
+
+
+def score(masses: Masses, has_steps: bool = False) -> Score:
+    """Compare with the true mass."""
+    true = (stepped_mass(masses.t) if has_steps else np.full_like(masses.t, MASS))[masses.is_ok]
+    error, std = masses.value[masses.is_ok] / true - 1.0, masses.std[masses.is_ok] / true
     return Score(
         100.0 * float(np.sqrt(np.mean(error**2))),
         100.0 * float(np.mean(np.abs(error) < _BAND * std)),
         100.0 * _BAND * float(np.median(std)),
+        100.0 * float(np.mean(masses.is_ok)),
         int(masses.is_reset.sum()),
     )
 
@@ -122,14 +139,16 @@ def measure(options: argparse.Namespace) -> None:
     flights, seconds = (1, 40.0) if options.quick else (options.flights, options.seconds)
     seeds = list(range(options.first, options.first + flights))
     wind = Wind(WIND * options.wind / 8.0, options.turbulence)
-    telemetry = fly(seeds, wind, seconds)
+    t = np.arange(1, round(seconds * options.rate) + 1) / options.rate
+    telemetry = fly(seeds, wind, seconds, stepped_mass(t) if options.steps else MASS, options.rate)
     estimate = track_log if options.track else track_live
     scores = []
     for flight, seed in enumerate(seeds):
-        scores.append(score(estimate(telemetry, flight, stated_airframe())))
+        scores.append(score(estimate(telemetry, flight, stated_airframe()), options.steps))
         s = scores[-1]
         print(
-            f"flight {seed}: mass {s.error:.2f} % rms, {s.covered:.1f} % of it in bands of +-{s.band:.1f} %, {s.resets} resets",
+            f"flight {seed}: mass {s.error:.2f} % rms, {s.covered:.1f} % of it in bands of +-{s.band:.1f} %, "
+            f"{s.healthy:.0f} % healthy, {s.resets} resets",
             flush=True,
         )
     errors, covered = np.array([s.error for s in scores]), np.array([s.covered for s in scores])
@@ -147,6 +166,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--turbulence", type=float, default=1.5, help="SIM_WIND_TURB, m/s")
     parser.add_argument("--wind", type=float, default=8.0, help="m/s")
+    parser.add_argument("--rate", type=int, default=RATE, help="rows of the telemetry, Hz")
+    parser.add_argument("--steps", action="store_true", help="the mass changes by a fifth")
     parser.add_argument("--track", action="store_true", help="by rotorid track")
     options = parser.parse_args()
     with jax.enable_x64(True):

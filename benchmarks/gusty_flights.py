@@ -9,8 +9,8 @@ The controller is ArduCopter's cascade with its default gains, at 400 Hz: positi
 rate (PID); along z position (P), velocity (P) and acceleration (PI) with its filter of the throttle at 2 Hz. It flies from rest
 on the ground to 12 m, hovers, and goes around squares of drawn corners at changing heights.
 
-Telemetry has 50 rows a second. Rates and specific forces pass the low-pass filter of 20 Hz of the autopilot; velocity and
-attitude have small errors that change slowly, as those of its estimator.
+Telemetry has 50 rows a second by default. Rates and specific forces pass the low-pass filter of 20 Hz of the autopilot;
+velocity and attitude have small errors that change slowly, as those of its estimator.
 
 Units are SI, the world is ENU, the body FLU.
 """
@@ -30,10 +30,10 @@ MASS: Final = 3.0
 """kg."""
 
 RATE: Final = 50
-"""Rows of the telemetry, Hz."""
+"""Rows of the telemetry by default, Hz."""
 
-_CONTROL, _PHYSICS = 8, 3  # steps of the control per row, and of the body per step of the control
-_STEP: Final = 1.0 / (RATE * _CONTROL * _PHYSICS)
+_CONTROL_RATE, _PHYSICS = 400, 3  # Hz; steps of the body per step of the control
+_STEP: Final = 1.0 / (_CONTROL_RATE * _PHYSICS)
 _G: Final = 9.80665
 # Frame::Model
 _ARM: Final = 0.35 * math.sqrt(0.5)
@@ -246,22 +246,22 @@ def _path(t: Float[np.ndarray, " n"], seed: int) -> Float[np.ndarray, "n 3 3"]:
     return rows
 
 
-@partial(jax.jit, static_argnames="rows")
-def _fly(path: Array, mass: Array, mean: Array, turbulence: Array, key: Array, rows: int) -> tuple:
+@partial(jax.jit, static_argnames=("rows", "rate"))
+def _fly(path: Array, mass: Array, mean: Array, turbulence: Array, key: Array, rows: int, rate: int) -> tuple:
     zero = jnp.zeros
     body = _Body(
         jnp.array([1.0, 0.0, 0.0, 0.0]), zero(3), zero(3), zero(3), jnp.array([0.0, 0.0, _G]), zero(2), mean,
         jnp.tile(jnp.array([0.0, 0.0, 0.0, 0.0, 0.0, _G]), (2, 1)), zero(6),
     )  # fmt: skip
     control = _Control(zero(2), zero(()), zero(3), zero(3), zero(3), zero(()), zero(4))
-    memory = np.exp(-1.0 / RATE / np.array([10.0] * 3 + [2.0] * 3))  # s
+    memory = np.exp(-1.0 / rate / np.array([10.0] * 3 + [2.0] * 3))  # s
     spread = np.array([0.003] * 3 + [0.03] * 3)  # rad, m/s
 
     def row(carry, inputs):
         body, control = carry
         wanted, m, number = inputs
         row_key = jax.random.fold_in(key, number)
-        is_armed = number >= (_START - 0.5) * RATE
+        is_armed = number >= (_START - 0.5) * rate
 
         def step(carry, k):
             body, control = carry
@@ -279,7 +279,7 @@ def _fly(path: Array, mass: Array, mean: Array, turbulence: Array, key: Array, r
             body, _ = jax.lax.scan(move, body, jnp.arange(_PHYSICS))
             return (body, control), None
 
-        (body, control), _ = jax.lax.scan(step, (body, control), jnp.arange(_CONTROL))
+        (body, control), _ = jax.lax.scan(step, (body, control), jnp.arange(_CONTROL_RATE // rate))
         drawn = jax.random.normal(jax.random.fold_in(row_key, 99), (12,))
         errors = memory * body.errors + spread * np.sqrt(1.0 - memory**2) * drawn[:6]
         body = body._replace(errors=errors)
@@ -299,7 +299,11 @@ def _fly(path: Array, mass: Array, mean: Array, turbulence: Array, key: Array, r
 
 
 def fly(
-    seeds: list[int], wind: Wind, seconds: float, mass: Float[np.ndarray, " n"] | float = MASS
+    seeds: list[int],
+    wind: Wind,
+    seconds: float,
+    mass: Float[np.ndarray, " n"] | float = MASS,
+    rate: int = RATE,
 ) -> Telemetry:
     """Fly one flight for each seed.
 
@@ -308,13 +312,16 @@ def fly(
         wind: same for all flights.
         seconds: of each flight.
         mass: kg, or of each row.
+        rate: rows of the telemetry, Hz, a divisor of 400.
     """
-    rows = round(seconds * RATE)
-    t = np.arange(1, rows + 1) / RATE
+    rows = round(seconds * rate)
+    t = np.arange(1, rows + 1) / rate
     paths = np.stack([_path(t, seed) for seed in seeds])
     keys = jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
     masses = jnp.broadcast_to(jnp.asarray(mass, float), rows)
     run = jax.vmap(
-        lambda path, key: _fly(path, masses, jnp.asarray(wind.mean), jnp.asarray(wind.turbulence), key, rows)
+        lambda path, key: _fly(
+            path, masses, jnp.asarray(wind.mean), jnp.asarray(wind.turbulence), key, rows, rate
+        )
     )
     return Telemetry(t, *(np.asarray(column, float) for column in run(jnp.asarray(paths), keys)))

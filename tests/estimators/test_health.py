@@ -76,6 +76,50 @@ def test_a_bias_does_not_open_what_holds_at_the_start(make):
     assert float(jnp.max(jnp.abs(jnp.diff(found.value[500:, 0])))) < 0.02
 
 
+STRONG_GUSTS = {"bias_gate": 6.0, "bias_memory": 1.0, "least_bias": 0.25}
+
+
+def steady(make, **settings):
+    """A filter of a vehicle whose mass hardly drifts."""
+    mass = SYSTEMS["bare"].parameter("mass")
+    return make(
+        SYSTEMS["bare"], priors={"mass": dataclasses.replace(mass, drift=0.1 * mass.drift)}, **settings
+    )
+
+
+def lightened(make, share, steps):
+    """Samples of such a vehicle that becomes lighter by a share at 4 s: the same data, with less thrust asked for."""
+    samples, _ = matched(steady(make), 1, steps)
+    return eqx.tree_at(lambda s: s.u, samples, samples.u.at[400:, 0].multiply(1.0 - share))
+
+
+@MAKERS
+def test_an_estimate_with_doubtful_bias_is_inconsistent_before_a_reset(make):
+    """A mean over a second takes its time to reach the gate: meanwhile the mass is wrong, and said to be."""
+    samples = lightened(make, 0.1, 600)
+    sure = run(steady(make, **STRONG_GUSTS), samples)
+    doubting = run(steady(make, **STRONG_GUSTS, doubtful_bias=3.0), samples)
+    is_reset = np.asarray(sure.health) == Health.RECOVERING
+    assert not is_reset[100:410].any()
+    reset = int(np.argmax(is_reset[400:])) + 400
+    np.testing.assert_array_equal(doubting.value[:reset], sure.value[:reset])
+    assert bool(jnp.all(sure.health[400:reset] == Health.OK))
+    assert bool(jnp.all(doubting.health[reset - 3 : reset] == Health.INCONSISTENT))
+    assert float(jnp.mean(doubting.health[100:400] == Health.OK)) > 0.8
+
+
+@MAKERS
+def test_what_is_left_of_a_step_is_found_by_the_mean_over_some_seconds(make):
+    samples = lightened(make, 0.03, 1200)
+    settings = STRONG_GUSTS | {"bias_gate": 1e6}
+    slow = run(steady(make, **settings), samples)
+    found = run(steady(make, **settings, slow_bias_gate=3.3), samples)
+    assert not bool(jnp.any(slow.health[100:] == Health.RECOVERING))
+    is_reset = np.asarray(found.health) == Health.RECOVERING
+    assert not is_reset[100:400].any()
+    assert is_reset[400:800].any()
+
+
 @MAKERS
 def test_an_input_that_is_no_number_is_reported_and_forgotten(make):
     filter_, samples, mass = hovering(make)

@@ -7,7 +7,9 @@ contains one of them and further states of the filter.
 2. Gates. Each block has a chi-square gate of its own, so that a wrong velocity does not reject the accelerometer.
 3. Detection of an inconsistent filter, by two tests: a block is rejected for longer than `patience`; or the running mean of the
    normalised innovations over `bias_memory` is further from zero than `bias_gate` standard deviations of such a mean of white
-   noise, and than `least_bias` standard deviations of a measurement (the assumed noise also stands for slow errors).
+   noise, and than `least_bias` standard deviations of a measurement (the assumed noise also stands for slow errors). In strong
+   gusts, two settings are added: such a mean over `SLOW_BIAS_MEMORY` has the gate `slow_bias_gate`, since an estimate that
+   follows a step slowly leaves little bias at a time; and beyond `doubtful_bias` the health is INCONSISTENT.
 4. Reset after a detection. The covariance of the parameters is inflated by `RESET_DRIFT_TIME` seconds of their drift, so that
    parameters that change quickly (mass, wind) move first and constant ones (drag) hardly move. States that have blocks of their
    own are reset and await a measurement: those of a rejected block, and after a bias all of them, since their estimates lag
@@ -47,7 +49,7 @@ from rotorid.estimators.monitoring import (
     per_dimension,
     rejection_times,
 )
-from rotorid.estimators.tuning import Tuning
+from rotorid.estimators.tuning import SLOW_BIAS_MEMORY, Tuning
 from rotorid.models.joint import Joint
 from rotorid.signals.samples import Samples
 
@@ -69,6 +71,23 @@ class InnovationBias(eqx.Module):
     mean: Float[Array, " measured"]
     variance: Float[Array, " measured"]
 
+    @classmethod
+    def none(cls, dim: int, dtype: jnp.dtype) -> InnovationBias:
+        """Before any innovation."""
+        return cls(jnp.zeros(dim, dtype), jnp.zeros(dim, dtype))
+
+    def updated(
+        self, w: Float[Array, " measured"], dt: Float[Array, " measured"], memory: Float[Array, ""] | float
+    ) -> InnovationBias:
+        """After innovations w, dt (s) after the ones before, 0 where not measured. memory: of the mean, s."""
+        share = dt / (dt + memory)
+        variance = (1.0 - share) ** 2 * self.variance + share**2
+        return InnovationBias(self.mean + share * (w - self.mean), variance)
+
+    def exceeds(self, gate: Float[Array, ""], least: Float[Array, ""] | float = 0.0) -> Bool[Array, ""]:
+        """Whether a mean is further from zero than by gate of its standard deviations, and than by least."""
+        return jnp.any(jnp.abs(self.mean) > jnp.maximum(gate * jnp.sqrt(self.variance), least))
+
 
 class FilterState(eqx.Module):
     """State of a Gaussian filter. z: joint point. uncertainty: of z. elapsed: s since the start. The rest is for monitoring."""
@@ -78,6 +97,7 @@ class FilterState(eqx.Module):
     elapsed: Float[Array, ""]
     blocks: BlockStatus
     bias: InnovationBias
+    slow_bias: InnovationBias
     reset: PendingReset
     consistency: Consistency
     innovation: Innovation
@@ -151,7 +171,8 @@ class AbstractGaussianFilter(AbstractEstimator):
             uncertainty=self._uncertainty_of(self._prior_std()),
             elapsed=jnp.zeros((), dtype),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
-            bias=InnovationBias(jnp.zeros(output_dim, dtype), jnp.zeros(output_dim, dtype)),
+            bias=InnovationBias.none(output_dim, dtype),
+            slow_bias=InnovationBias.none(output_dim, dtype),
             reset=PendingReset(jnp.zeros(joint.states_dim, bool), jnp.zeros((), bool)),
             consistency=Consistency(jnp.ones((), dtype), jnp.zeros((), dtype)),
             innovation=Innovation.none(output_dim, dtype),
@@ -212,13 +233,15 @@ class AbstractGaussianFilter(AbstractEstimator):
         is_measured = measured_blocks(outputs, sample.mask)
         rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
         is_overdue = rejection_time > tuning.thresholds.patience
-        bias = self._updated_bias(state.bias, step, sample)
-        is_biased = self._is_biased(bias, state.consistency)
+        w, passed = _limited_innovations(step, sample), jnp.where(sample.mask, sample.dt, 0.0)
+        bias = state.bias.updated(w, passed, tuning.thresholds.bias_memory)
+        slow_bias = state.slow_bias.updated(w, passed, SLOW_BIAS_MEMORY)
+        is_biased = self._is_biased(bias, slow_bias, state.consistency)
         is_restored = is_overdue | (is_biased & is_direct(self.joint))
         is_inconsistent = jnp.any(is_overdue) | is_biased
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, step.nis, dof, sample.dt)
 
-        numbers = step.innovation, step.innovation_std, step.nis, bias, nis_ratio
+        numbers = step.innovation, step.innovation_std, step.nis, bias, slow_bias, nis_ratio
         is_invalid = ~all_finite((z, uncertainty, numbers))
         is_invalid |= jnp.any(jnp.diagonal(self._covariance(uncertainty)) < 0.0)
         z = jnp.where(is_invalid, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
@@ -232,6 +255,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             is_rejected=jnp.any(is_measured & ~accepted),
             is_outside=~self.joint.holds(sample.u),
             nis_ratio=nis_ratio,
+            is_doubtful=bias.exceeds(tuning.thresholds.doubtful_bias),
             is_recovering=recovery > 0,
         )
         is_restarted = is_inconsistent | is_invalid
@@ -244,6 +268,7 @@ class AbstractGaussianFilter(AbstractEstimator):
                 is_awaited=(is_awaited & ~is_measured) | is_restored | is_invalid,
             ),
             bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), bias),
+            slow_bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), slow_bias),
             reset=PendingReset(self.joint.states_measured(is_restored), is_inconsistent),
             consistency=Consistency(jnp.where(is_restarted, 1.0, nis_ratio), recovery),
             innovation=jax.tree.map(
@@ -273,22 +298,13 @@ class AbstractGaussianFilter(AbstractEstimator):
             health=state.health,
         )
 
-    def _updated_bias(self, bias: InnovationBias, step: MeasurementUpdate, sample: Samples) -> InnovationBias:
-        """The running means after a sample; an innovation is limited to `_LARGEST_INNOVATION`, so that one outlier is no
-        bias."""
-        memory, limit = self.tuning.thresholds.bias_memory, _LARGEST_INNOVATION
-        share = jnp.where(sample.mask, sample.dt / (sample.dt + memory), 0.0)
-        w = jnp.clip(step.innovation / jnp.where(sample.mask, step.innovation_std, 1.0), -limit, limit)
-        return InnovationBias(
-            mean=bias.mean + share * (w - bias.mean),
-            variance=(1.0 - share) ** 2 * bias.variance + share**2,
-        )
-
-    def _is_biased(self, bias: InnovationBias, consistency: Consistency) -> Bool[Array, ""]:
+    def _is_biased(
+        self, bias: InnovationBias, slow_bias: InnovationBias, consistency: Consistency
+    ) -> Bool[Array, ""]:
         """Whether the innovations have a bias that noise does not explain, and no reset is under way."""
         thresholds = self.tuning.thresholds
-        limit = jnp.maximum(thresholds.bias_gate * jnp.sqrt(bias.variance), thresholds.least_bias)
-        return jnp.any(jnp.abs(bias.mean) > limit) & (consistency.recovery_time <= 0)
+        is_biased = bias.exceeds(thresholds.bias_gate, thresholds.least_bias)
+        return (is_biased | slow_bias.exceeds(thresholds.slow_bias_gate)) & (consistency.recovery_time <= 0)
 
     def _prior_std(self) -> Float[Array, " dim"]:
         return jnp.concatenate([self.tuning.initial_std, self.tuning.coordinate_std])
@@ -300,6 +316,12 @@ class AbstractGaussianFilter(AbstractEstimator):
             return jnp.ones((), bool)
         std = jnp.sqrt(self._covariance(uncertainty)[n, n])
         return std < INFORMED * self.tuning.uninformed_std(elapsed)[0]
+
+
+def _limited_innovations(step: MeasurementUpdate, sample: Samples) -> Float[Array, " measured"]:
+    """Innovations in their standard deviations, at most `_LARGEST_INNOVATION`, so that one outlier is no bias."""
+    w = step.innovation / jnp.where(sample.mask, step.innovation_std, 1.0)
+    return jnp.clip(w, -_LARGEST_INNOVATION, _LARGEST_INNOVATION)
 
 
 def usable_mask(

@@ -93,6 +93,7 @@ def health_of(
     is_outside: Bool[Array, ""],
     nis_ratio: Float[Array, ""],
     is_recovering: Bool[Array, ""],
+    is_doubtful: Bool[Array, ""] | bool = False,
 ) -> Int[Array, ""]:
     """The worst health that applies.
 
@@ -102,10 +103,11 @@ def health_of(
         is_outside: whether the model does not hold (see `System.holds`).
         nis_ratio: of `Consistency`.
         is_recovering: whether a reset was less than `RECOVERY` ago.
+        is_doubtful: whether the innovations have a bias, not yet large enough for a reset.
     """
     health = jnp.where(is_rejected, int(Health.OUTLIER), health)
     health = jnp.where(is_outside, int(Health.OUT_OF_RANGE), health)
-    health = jnp.where(nis_ratio > INCONSISTENT, int(Health.INCONSISTENT), health)
+    health = jnp.where((nis_ratio > INCONSISTENT) | is_doubtful, int(Health.INCONSISTENT), health)
     return jnp.where(is_recovering, int(Health.RECOVERING), health)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,6 +26,8 @@ class Thresholds(eqx.Module):
         bias_gate: standard deviations of the running mean of innovations beyond which the parameters are reset.
         bias_memory: s over which that mean runs.
         least_bias: standard deviations of an innovation; a smaller mean is covered by the assumed noise.
+        slow_bias_gate: as bias_gate, of the running mean over `SLOW_BIAS_MEMORY`.
+        doubtful_bias: as bias_gate, of the mean over bias_memory; beyond it the health of the estimate is INCONSISTENT.
         max_gap: s without samples after which all states are reset.
     """
 
@@ -33,6 +36,8 @@ class Thresholds(eqx.Module):
     bias_gate: Float[Array, ""]
     bias_memory: Float[Array, ""]
     least_bias: Float[Array, ""]
+    slow_bias_gate: Float[Array, ""]
+    doubtful_bias: Float[Array, ""]
     max_gap: Float[Array, ""]
 
 
@@ -41,6 +46,9 @@ GATE = 5.0
 
 MAX_GAP = 0.5
 """Longest gap that a filter bridges, s."""
+
+SLOW_BIAS_MEMORY = 4.0
+"""s over which the slower running mean of innovations runs."""
 
 ONSET_DRIFT = 0.1
 """Share of its drift that a parameter has during its onset."""
@@ -108,6 +116,8 @@ class Tuning(eqx.Module):
         bias_gate: float = 4.0,
         bias_memory: float = 0.06,
         least_bias: float = 1.0,
+        slow_bias_gate: float = math.inf,
+        doubtful_bias: float = math.inf,
         max_gap: float = MAX_GAP,
     ) -> Tuning:
         """The default tuning of a System, with replacements.
@@ -121,7 +131,7 @@ class Tuning(eqx.Module):
             process_noise: standard deviations by state block, in the block's unit per square root of s.
             priors: by parameter.
             drift_shares: by parameter, 1 by default, see `drift_share`.
-            gate, patience, bias_gate, bias_memory, least_bias, max_gap: see `Thresholds`.
+            gate, patience, bias_gate, bias_memory, least_bias, slow_bias_gate, doubtful_bias, max_gap: see `Thresholds`.
         Raises:
             SettingError: for a block or parameter that the System does not have.
         """
@@ -143,7 +153,8 @@ class Tuning(eqx.Module):
                 onset.append(prior.onset)
         numbers = (values, coordinate, std, drift, share, onset)
         numbers = (*numbers, states.initial(), states.std(), states.noise(), outputs.noise())
-        limits = (gate, patience, bias_gate, bias_memory, least_bias, max_gap)
+        biases = (bias_gate, bias_memory, least_bias, slow_bias_gate, doubtful_bias)
+        limits = (gate, patience, *biases, max_gap)
         thresholds = Thresholds(*(jnp.asarray(np.asarray(a, float)) for a in limits))
         return cls(*(jnp.asarray(np.asarray(a, float)) for a in numbers), thresholds=thresholds)
 

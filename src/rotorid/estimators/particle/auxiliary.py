@@ -72,8 +72,8 @@ def auxiliary_filter(
         method: integrator of a step: "euler", "midpoint" or "rk4".
         priors_as: family of the prior distribution by parameter; by default normal, log-normal or beta,
             depending on the bounds.
-        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, `bias_gate`,
-            `bias_memory`, `least_bias` and `drift_shares` are not used.
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and
+            `drift_shares` are not used.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
     Raises:

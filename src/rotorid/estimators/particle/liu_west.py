@@ -110,8 +110,8 @@ def liu_west(
         scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
         start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
         method: integrator of a step: "euler", "midpoint" or "rk4".
-        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, `bias_gate`,
-            `bias_memory`, `least_bias` and `drift_shares` are not used.
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and
+            `drift_shares` are not used.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
     Raises:

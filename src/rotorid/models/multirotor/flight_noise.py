@@ -33,6 +33,8 @@ _STRONG_TUNING: Final = {  # in strong ones
     "bias_gate": 3.5,
     "bias_memory": 1.0,
     "least_bias": 0.25,
+    "slow_bias_gate": 3.3,
+    "doubtful_bias": 1.8,
     "drift_shares": {"mass": 0.3, "thrust_scale": 0.3},
 }
 _EXCESS: Final = 0.3  # in strong ones, standard deviation of the excess of the effect of fast thrust

@@ -260,7 +260,7 @@ def track_verdict(
     headline, *jumps = _change_findings(name, main.unit, changed, _first_jumps(usable, name))
     if not errors:  # which mark the health of all rows
         warnings += _doubts(usable, lead)
-    is_bad = bool(errors) or lead.health[-1] == Health.INCONSISTENT or _troubled_share(lead) > 0.5
+    is_bad = bool(errors) or _ends_inconsistent(lead) or _troubled_share(lead) > 0.5
     findings = [
         *errors,
         headline,
@@ -340,6 +340,12 @@ def phase_findings(phases: Sequence[PhaseInterval]) -> list[Finding]:
 
 def _troubled_share(track: Track) -> float:
     return sum(track.health_share(h) for h in _TROUBLED)
+
+
+def _ends_inconsistent(track: Track) -> bool:
+    """Whether the last second is INCONSISTENT."""
+    last = track.t >= track.t[-1] - 1.0
+    return bool(np.all(track.health[last] == Health.INCONSISTENT))
 
 
 def _doubts(tracks: Sequence[Track], lead: Track) -> list[Finding]:
