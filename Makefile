@@ -23,7 +23,7 @@ help:
 	@echo "make lint    style, formatting and types"
 	@echo "make format  repair style and formatting"
 	@echo "make bench   speed, as ratios to peers that run in the same process"
-	@echo "make docs    write the generated pages of docs/ again, build the site into site/"
+	@echo "make docs    write the generated pages of docs/ again, run the tutorials, build the site into site/"
 	@echo "make dist    build sdist and wheel into dist/, check them, run the wheel in an empty environment"
 	@echo "make studies run all studies in full, for hours (QUICK=1: quick forms; STUDIES=nemo: one), and write docs/studies.md"
 	@echo "make test-latest   run all tests with the newest dependencies, in .venv-latest"

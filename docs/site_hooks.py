@@ -1,13 +1,14 @@
-"""What the site has beside the pages of docs/: the API reference, and the pages of the project's root.
+"""What the site has beside the pages of docs/: API reference, results of the tutorials, and the pages of the project's root.
 
-MkDocs calls these hooks (see mkdocs.yml). A public name without a docstring, or a link to a file that is no page, is a warning,
-which ends a strict build.
+MkDocs calls these hooks (see mkdocs.yml). The environment names the folder of the tutorials' results. A public name without a
+docstring, or a link to a file that is no page, is a warning, which ends a strict build.
 """
 
 from __future__ import annotations
 
 import ast
 import logging
+import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -28,6 +29,12 @@ PROJECT_PAGES = {
 }
 """Files of the project, and their pages."""
 
+TUTORIALS_VARIABLE = "ROTORID_TUTORIALS"
+"""The environment variable with the folder that `docs/run_tutorials.py` wrote."""
+
+TUTORIAL = re.compile(r"^docs/tutorials/([\w-]+)\.py$")
+PLOTLY = SOURCE / "report" / "plotly" / "plotly-cartesian.min.js"
+
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 MARKS = re.compile(r"^( *```\w+) +norun *$", re.MULTILINE)
 
@@ -38,6 +45,9 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are no files of docs/."""
     for path, page in PROJECT_PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / path).read_text()))
+    for path in sorted(Path(os.environ[TUTORIALS_VARIABLE]).iterdir()):
+        files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
+    files.append(File.generated(config, f"assets/{PLOTLY.name}", abs_src_path=str(PLOTLY)))
     check_docstrings()
     for package, text in reference_pages().items():
         page = package.removeprefix("rotorid.")
@@ -53,7 +63,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     def moved(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(origin), match[1]))
-        place = PROJECT_PAGES.get(target, target.removeprefix("docs/"))
+        place = PROJECT_PAGES.get(target, TUTORIAL.sub(r"docs/tutorials/\1.md", target).removeprefix("docs/"))
         return posixpath.relpath(place, posixpath.dirname(page_path) or ".") + (match[2] or "")
 
     return LINK.sub(moved, MARKS.sub(r"\1", markdown))

@@ -16,17 +16,33 @@ from tests.test_layout import public_names
 ROOT = Path(__file__).parents[1]
 
 
-def build(root: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of a checkout."""
+def build(root: Path, output: Path, tutorials: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a checkout with results of the tutorials."""
     command = [sys.executable, str(root / "docs" / "build_site.py"), str(output)]
+    command += ["--tutorials", str(tutorials)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tutorials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stand-ins for the results of the tutorials, which `test_tutorials` runs: their text, and one figure."""
+    folder = tmp_path_factory.mktemp("tutorials")
+    figure = '{"data": [{"type": "scatter", "x": [0, 1], "y": [0, 1]}], "layout": {}}'
+    for path in (ROOT / "docs" / "tutorials").glob("*.py"):
+        text = "\n".join(line[2:] for line in path.read_text().splitlines() if re.match("# [^%]", line))
+        text += f'\n\n<div class="figure"><script type="application/json">{figure}</script></div>\n'
+        scripts = ("plotly-cartesian.min.js", "figures.js")
+        text += "".join(f'\n<script src="../assets/{script}"></script>\n' for script in scripts)
+        (folder / f"{path.stem}.md").write_text(text)
+        (folder / f"{path.stem}.ipynb").write_text("{}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, tutorials: Path) -> Path:
     """The site, built."""
     folder = tmp_path_factory.mktemp("site")
-    built = build(ROOT, folder)
+    built = build(ROOT, folder, tutorials)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
 
@@ -73,7 +89,21 @@ def test_pages_fit_a_phone_and_search_works_from_files(site: Path, tmp_path: Pat
         assert not [url for url in browser.requests() if not url.startswith(("file:", "data:"))]
 
 
-def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path) -> None:
+@pytest.mark.skipif(FOUND is None, reason="no Chromium")
+def test_figures_of_tutorials_are_drawn_in_the_colours_of_the_page(site: Path, tmp_path: Path) -> None:
+    with chromium(tmp_path) as browser:
+        browser.dress(390, 844, phone=True)
+        browser.call("Page.navigate", url=f"file://{site}/tutorials/own-system.html")
+        browser.wait("document.querySelectorAll('.figure .main-svg').length > 0")
+        colour = "getComputedStyle(document.querySelector('.figure .xtick text')).fill"
+        light = browser.value(colour)
+        browser.value("document.body.setAttribute('data-md-color-scheme', 'slate')")
+        browser.wait(f"{colour} != {light!r}")
+        assert browser.value("document.documentElement.scrollWidth") <= 390
+        assert not browser.complaints()
+
+
+def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path, tutorials: Path) -> None:
     for name in ("src", "docs"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -86,7 +116,7 @@ def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path) 
     errors = tmp_path / "src" / "rotorid" / "errors.py"
     docstring = re.compile(r'(class LinkError\([^)]*\):\n    )"""[^"]*"""')
     errors.write_text(docstring.sub(r"\1pass", errors.read_text()))
-    built = build(tmp_path, tmp_path / "site")
+    built = build(tmp_path, tmp_path / "site", tutorials)
     assert built.returncode == 1
     for complaint in ("nowhere.md", "no-such-heading", "rotorid.LinkError is public and has no docstring"):
         assert complaint in built.stdout + built.stderr
