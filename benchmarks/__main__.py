@@ -97,7 +97,9 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
                 *((500, 1) if quick else (4000, 7)), set(SUBSPACE_PEERS) <= found_peers
             )
         if "dlm" in only:
-            found += dlm.benchmark(*((200, 1) if quick else (5000, 9)), set(DLM_PEERS) <= found_peers)
+            found += dlm.benchmark(
+                *(((200,), 1) if quick else ((5000, 100000), 9)), set(DLM_PEERS) <= found_peers
+            )
     return found
 
 

@@ -14,10 +14,10 @@ from rotorid.estimators.dlm import (
     Smoothed,
     dlm_filter,
     dlm_forecast,
-    dlm_log_likelihood,
     dlm_simulate,
     dlm_smooth,
 )
+from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
 from rotorid.models.dlm.model import Dlm, block_diagonal, dlm
 from rotorid.models.dlm.terms import arma, regression, seasonal, trend
 

@@ -38,7 +38,7 @@ from rotorid.errors import SettingError
 from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.numerics.semidefinite import divide, eliminate, reciprocals, root, triangle
 
-_EXACT_TOLERANCE: Final = 1e-6
+EXACT_TOLERANCE: Final = 1e-6
 """Largest relative difference between a measurement without noise and its prediction."""
 
 
@@ -89,52 +89,20 @@ def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
             rows.
     Source: seed 002, section 3.2.
     """
-    return _filter(model, *_measured(model, y))
+    return _filter(model, *measured(model, y))
 
 
 @jax.jit
 def _filter(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n m"]) -> Filtered:
     def step(carry, row):
         (m, C), (F, V, G, W, value, mask) = carry, row
-        a, R = _predict(m, C, G, W)
-        m, C, standardised, density = _update(a, R, F, V, value, mask)
+        a, R = predict(m, C, G, W)
+        m, C, standardised, density = update(a, R, F, V, value, mask)
         z = jnp.where(mask, standardised, jnp.nan)
-        return (m, C), Filtered(a, R, F @ a, _symmetric(F @ R @ F.T + V), m, C, z, density)
+        return (m, C), Filtered(a, R, F @ a, symmetric(F @ R @ F.T + V), m, C, z, density)
 
     start = (model.m0, model.C0)
-    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, is_observed))[1]
-
-
-def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
-    """Evaluate the log-likelihood of a dynamic linear model.
-
-    Args:
-        model: with p states and m outputs.
-        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
-            missing.
-    Returns:
-        Logarithm of the density of y under the model, with the constant term that the seed leaves out.
-    Raises:
-        SettingError: the shape of y does not fit the model, or its matrices change over another number of
-            rows.
-    Source: seed 002, section 3.3.1, eq. 3.6.
-    """
-    return _log_likelihood(model, *_measured(model, y))
-
-
-@jax.jit
-def _log_likelihood(
-    model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n m"]
-) -> Float[Array, ""]:
-    def step(carry, row):
-        m, C, total = carry
-        F, V, G, W, value, mask = row
-        a, R = _predict(m, C, G, W)
-        m, C, _, density = _update(a, R, F, V, value, mask)
-        return (m, C, total + density), None
-
-    start = (model.m0, model.C0, jnp.zeros((), values.dtype))
-    return jax.lax.scan(step, start, (*_rows(model, len(values)), values, is_observed))[0][2]
+    return jax.lax.scan(step, start, (*matrices_by_row(model, len(values)), values, is_observed))[1]
 
 
 def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
@@ -151,12 +119,12 @@ def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
             rows.
     Source: seed 002, section 3.2; P. Park and T. Kailath, IEEE Trans. Automatic Control 41 (1996).
     """
-    return _smooth(model, *_measured(model, y))
+    return _smooth(model, *measured(model, y))
 
 
 @jax.jit
 def _smooth(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n m"]) -> Smoothed:
-    F, V, G, W = _rows(model, len(values), roots=True)
+    F, V, G, W = matrices_by_row(model, len(values), roots=True)
     p = model.m0.shape[0]
 
     def forward(carry, row):
@@ -196,10 +164,10 @@ def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], step
 
     def step(carry, row):
         (m, C), (F, V, G, W) = carry, row
-        a, R = _predict(m, C, G, W)
-        return (a, R), (a, R, F @ a, _symmetric(F @ R @ F.T + V))
+        a, R = predict(m, C, G, W)
+        return (a, R), (a, R, F @ a, symmetric(F @ R @ F.T + V))
 
-    return Forecast(*jax.lax.scan(step, (m, C), _rows(model, steps))[1])
+    return Forecast(*jax.lax.scan(step, (m, C), matrices_by_row(model, steps))[1])
 
 
 @partial(jax.jit, static_argnames="n")
@@ -215,10 +183,10 @@ def dlm_simulate(model: Dlm, n: int, key: PRNGKeyArray) -> tuple[Float[Array, "n
         theta = G @ theta + root(W) @ w
         return theta, (theta, F @ theta + root(V) @ v)
 
-    return jax.lax.scan(step, theta, (*_rows(model, n), state_noise, output_noise))[1]
+    return jax.lax.scan(step, theta, (*matrices_by_row(model, n), state_noise, output_noise))[1]
 
 
-def _measured(model: Dlm, y: Numbers) -> tuple[Float[Array, "n m"], Bool[Array, "n m"]]:
+def measured(model: Dlm, y: Numbers) -> tuple[Float[Array, "n m"], Bool[Array, "n m"]]:
     """Measurements, 0 where missing, and the mask of those that are present."""
     values = jnp.asarray(y, model.m0.dtype)
     values = values[:, None] if values.ndim == 1 else values
@@ -231,7 +199,7 @@ def _measured(model: Dlm, y: Numbers) -> tuple[Float[Array, "n m"], Bool[Array, 
     return jnp.where(is_observed, values, 0.0), is_observed
 
 
-def _rows(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[Array, "n _ _"], ...]:
+def matrices_by_row(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[Array, "n _ _"], ...]:
     """F, V, G and W of every row; roots: with the roots of V and W."""
     if model.length not in (None, n):
         raise SettingError(
@@ -246,13 +214,13 @@ def _rows(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[Array, "n _
     return expand(model.F), expand(model.V, True), expand(model.G), expand(model.W, True)
 
 
-def _predict(
+def predict(
     m: Float[Array, " p"], C: Float[Array, "p p"], G: Float[Array, "p p"], W: Float[Array, "p p"]
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
-    return G @ m, _symmetric(G @ C @ G.T + W)
+    return G @ m, symmetric(G @ C @ G.T + W)
 
 
-def _update(
+def update(
     a: Float[Array, " p"],
     R: Float[Array, "p p"],
     F: Float[Array, "m p"],
@@ -269,7 +237,7 @@ def _update(
     V = jnp.where(mask[:, None] & mask, V, 0.0) + jnp.diag(jnp.where(mask, 0.0, 1.0).astype(V.dtype))
     e = jnp.where(mask, value - F @ a, 0.0)
     FR = F @ R
-    Q = _symmetric(FR @ F.T + V)
+    Q = symmetric(FR @ F.T + V)
     pivots, is_significant, columns = eliminate(
         Q, jnp.concatenate([e[:, None], jnp.eye(size, dtype=Q.dtype)], axis=1)
     )
@@ -277,9 +245,9 @@ def _update(
     weights = reciprocals(pivots, is_significant)
     K = FR.T @ (lower.T @ (weights[:, None] * lower))
     residual_map = jnp.eye(p, dtype=R.dtype) - K @ F
-    C = _symmetric(residual_map @ R @ residual_map.T + K @ V @ K.T)
+    C = symmetric(residual_map @ R @ residual_map.T + K @ V @ K.T)
     is_contradicted = ~is_significant & (
-        jnp.abs(whitened) > _EXACT_TOLERANCE * (jnp.abs(value) + jnp.abs(F @ a))
+        jnp.abs(whitened) > EXACT_TOLERANCE * (jnp.abs(value) + jnp.abs(F @ a))
     )
     logs = jnp.log(jnp.where(is_significant, pivots, 1.0)) + jnp.where(
         mask & is_significant, math.log(2.0 * math.pi), 0.0
@@ -290,5 +258,5 @@ def _update(
     return a + K @ e, C, standardised, total
 
 
-def _symmetric(A: Float[Array, "k k"]) -> Float[Array, "k k"]:
+def symmetric(A: Float[Array, "k k"]) -> Float[Array, "k k"]:
     return 0.5 * (A + A.T)
