@@ -15,7 +15,7 @@ from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
 from rotorid.models.dlm.model import Dlm, dlm
 from rotorid.models.dlm.terms import arma, seasonal, trend
 
-ROWS = 525  # sixteen blocks and a part of one
+ROWS = 525  # eight blocks and a part of one
 
 
 def seasons(v: jax.Array) -> Dlm:
@@ -97,7 +97,7 @@ def test_rows_after_the_covariance_has_settled_are_not_filtered_one_by_one(
     monkeypatch.setattr(dlm_likelihood, "_steady_block", counted)
     whole, with_gap = data(coupled), data(coupled)
     with_gap[130] = np.nan
-    for y, most in ((whole, 16), (with_gap, 12)):
+    for y, most in ((whole, 8), (with_gap, 6)):
         settled.clear()
         dlm_likelihood._by_blocks.clear_cache()
         dlm_log_likelihood(coupled(POINT), y).block_until_ready()

@@ -5,7 +5,7 @@ models, and with it the gain K. From there on the innovations are a linear funct
 
     m_t = A m_{t-1} + K Y_t      e_t = Y_t - F G m_{t-1}      A = (I - K F) G
 
-so that those of 32 rows at a time are two products of matrices. The rows before are filtered one by one. A covariance has
+so that those of 64 rows at a time are two products of matrices. The rows before are filtered one by one. A covariance has
 settled once no entry changes by more than 2e-12 of its standard deviations in a row (6e-6 in single precision).
 
 The derivative of the settled covariance is that of the last one filtered, which settles as fast. First and second derivatives
@@ -25,8 +25,8 @@ from rotorid.estimators.dlm import EXACT_TOLERANCE, matrices_by_row, measured, p
 from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.numerics.semidefinite import eliminate, reciprocals
 
-_ROWS: Final = 32  # in a block, a power of 2
-_LEAST_BLOCKS: Final = 16  # shorter series are not worth the longer compilation
+_ROWS: Final = 64  # in a block, a power of 2
+_LEAST_BLOCKS: Final = 8  # shorter series are not worth the longer compilation
 _SETTLED: Final = 0.75  # power of the rounding
 
 
