@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.metrics import Metric, interleaved, ratio
-from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
+from rotorid.estimators.dlm.likelihood import dlm_log_likelihood
 from rotorid.identification.likelihood.maximum_likelihood import fit_dlm
 from rotorid.models.dlm.model import Dlm
 from rotorid.models.dlm.terms import seasonal, trend

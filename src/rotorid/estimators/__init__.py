@@ -14,8 +14,7 @@ swls.py            sliding-window least squares
 preintegration.py  pre-integration of inputs between two measurements
 adaptive.py        mixture of EKFs over the time of the last change
 hypotheses.py      the hypotheses of that mixture
-dlm.py             Kalman filter, smoother and forecasts of dynamic linear models
-dlm_likelihood.py  likelihood of dynamic linear models
+dlm/               Kalman filter, smoother and likelihood of dynamic linear models
 elm/               the mass by a learned network
 battery/           resistance of a battery, power and remaining time in hover
 particle/          particle filters

@@ -4,11 +4,11 @@ from .base import AbstractEstimator as AbstractEstimator
 from .base import Health as Health
 from .battery.estimator import BatteryEstimate as BatteryEstimate
 from .battery.estimator import BatteryEstimator as BatteryEstimator
-from .dlm import dlm_filter as dlm_filter
-from .dlm import dlm_forecast as dlm_forecast
-from .dlm import dlm_simulate as dlm_simulate
-from .dlm import dlm_smooth as dlm_smooth
-from .dlm_likelihood import dlm_log_likelihood as dlm_log_likelihood
+from .dlm.filter import dlm_filter as dlm_filter
+from .dlm.filter import dlm_forecast as dlm_forecast
+from .dlm.filter import dlm_simulate as dlm_simulate
+from .dlm.filter import dlm_smooth as dlm_smooth
+from .dlm.likelihood import dlm_log_likelihood as dlm_log_likelihood
 from .ekf import EKF as EKF
 from .hypotheses import change_times as change_times
 from .msckf import MSCKF as MSCKF

@@ -12,8 +12,8 @@ from statsmodels.datasets import nile
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.estimators.dlm import dlm_simulate
-from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
+from rotorid.estimators.dlm.filter import dlm_simulate
+from rotorid.estimators.dlm.likelihood import dlm_log_likelihood
 from rotorid.identification.likelihood.maximum_likelihood import fit_dlm
 from rotorid.identification.likelihood.search import LikelihoodSearch
 from rotorid.models.dlm.model import Dlm, dlm

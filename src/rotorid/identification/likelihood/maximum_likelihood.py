@@ -20,7 +20,7 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from rotorid.errors import ExcitationError, SettingError
-from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
+from rotorid.estimators.dlm.likelihood import dlm_log_likelihood
 from rotorid.identification.likelihood.search import LikelihoodMaximum, LikelihoodSearch, component_names
 from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.models.system import Parameter

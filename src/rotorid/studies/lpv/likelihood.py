@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from rotorid.estimators.dlm import dlm_simulate
+from rotorid.estimators.dlm.filter import dlm_simulate
 from rotorid.identification.likelihood.maximum_likelihood import DlmFit, fit_dlm
 from rotorid.models.dlm.model import Dlm, dlm
 from rotorid.models.quadrotor.quadrotor import hover_speed, quadrotor

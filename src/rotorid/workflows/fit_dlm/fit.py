@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.estimators.base import Health
-from rotorid.estimators.dlm import dlm_filter, dlm_smooth
+from rotorid.estimators.dlm.filter import dlm_filter, dlm_smooth
 from rotorid.identification.likelihood.maximum_likelihood import DlmFit, fit_dlm
 from rotorid.models.dlm.model import Dlm
 from rotorid.models.dlm.terms import arma, regression, seasonal, trend

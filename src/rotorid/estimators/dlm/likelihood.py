@@ -1,4 +1,4 @@
-"""The log-likelihood of a dynamic linear model (seed 002, section 3.3.1, eq. 3.6; see `estimators.dlm`).
+"""The log-likelihood of a dynamic linear model (seed 002, section 3.3.1, eq. 3.6; see `estimators.dlm.filter`).
 
 Where no matrix changes with time and no measurement is missing any longer, the covariance C_t settles, within some rows in most
 models, and with it the gain K. From there on the innovations are a linear function of the measurements:
@@ -21,7 +21,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.dlm import EXACT_TOLERANCE, matrices_by_row, measured, predict, symmetric, update
+from rotorid.estimators.dlm.filter import (
+    EXACT_TOLERANCE,
+    matrices_by_row,
+    measured,
+    predict,
+    symmetric,
+    update,
+)
 from rotorid.models.dlm.model import Dlm, Numbers
 from rotorid.numerics.semidefinite import eliminate, reciprocals
 

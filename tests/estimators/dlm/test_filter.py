@@ -9,7 +9,7 @@ import pytest
 from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
 from rotorid.errors import SettingError
-from rotorid.estimators.dlm import (
+from rotorid.estimators.dlm.filter import (
     Filtered,
     Smoothed,
     dlm_filter,
@@ -17,7 +17,7 @@ from rotorid.estimators.dlm import (
     dlm_simulate,
     dlm_smooth,
 )
-from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
+from rotorid.estimators.dlm.likelihood import dlm_log_likelihood
 from rotorid.models.dlm.model import Dlm, block_diagonal, dlm
 from rotorid.models.dlm.terms import arma, regression, seasonal, trend
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rotorid.estimators import dlm_likelihood
-from rotorid.estimators.dlm import dlm_filter, dlm_simulate
-from rotorid.estimators.dlm_likelihood import dlm_log_likelihood
+from rotorid.estimators.dlm import likelihood as dlm_likelihood
+from rotorid.estimators.dlm.filter import dlm_filter, dlm_simulate
+from rotorid.estimators.dlm.likelihood import dlm_log_likelihood
 from rotorid.models.dlm.model import Dlm, dlm
 from rotorid.models.dlm.terms import arma, seasonal, trend
 
