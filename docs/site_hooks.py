@@ -1,7 +1,7 @@
-"""What the site has beside the pages of docs/: API reference, results of the tutorials, and the pages of the project's root.
+"""What the site has beside the pages of docs/: API reference, tutorials, gallery, and the project's pages.
 
-MkDocs calls these hooks (see mkdocs.yml). The environment names the folder of the tutorials' results. A public name without a
-docstring, or a link to a file that is no page, is a warning, which ends a strict build.
+MkDocs calls these hooks (see mkdocs.yml). The environment names the folder with the results of tutorials and gallery. A public
+name without a docstring, or a link to a file that is no page, is a warning, which ends a strict build.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ PROJECT_PAGES = {
 }
 """Files of the project, and their pages."""
 
-TUTORIALS_VARIABLE = "ROTORID_TUTORIALS"
-"""The environment variable with the folder that `docs/run_tutorials.py` wrote."""
+RESULTS_VARIABLE = "ROTORID_DOCS_RESULTS"
+"""The environment variable with the folder of what `docs/run_tutorials.py` and `docs/make_gallery.py` wrote."""
 
 TUTORIAL = re.compile(r"^docs/tutorials/([\w-]+)\.py$")
+PICTURE = re.compile(r"(?<=\)\]\()images/gallery/([\w-]+)\.webp(?=\))")
 PLOTLY = SOURCE / "report" / "plotly" / "plotly-cartesian.min.js"
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
@@ -45,8 +46,9 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are no files of docs/."""
     for path, page in PROJECT_PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / path).read_text()))
-    for path in sorted(Path(os.environ[TUTORIALS_VARIABLE]).iterdir()):
-        files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
+    results = Path(os.environ[RESULTS_VARIABLE])
+    for path in sorted(results.glob("*/*")):
+        files.append(File.generated(config, path.relative_to(results).as_posix(), abs_src_path=str(path)))
     files.append(File.generated(config, f"assets/{PLOTLY.name}", abs_src_path=str(PLOTLY)))
     check_docstrings()
     for package, text in reference_pages().items():
@@ -58,6 +60,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Make links between files of the project links between pages, and remove marks of code blocks that are for the tests."""
     page_path = page.file.src_uri
+    if page_path == "gallery.md":
+        markdown = PICTURE.sub(r"gallery/\1.html", markdown)
     origins = {page: path for path, page in PROJECT_PAGES.items()}
     origin = origins.get(page_path, f"docs/{page_path}")
 

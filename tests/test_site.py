@@ -16,17 +16,22 @@ from tests.test_layout import public_names
 ROOT = Path(__file__).parents[1]
 
 
-def build(root: Path, output: Path, tutorials: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of a checkout with results of the tutorials."""
+def build(root: Path, output: Path, results: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a checkout with these results of tutorials and gallery."""
     command = [sys.executable, str(root / "docs" / "build_site.py"), str(output)]
-    command += ["--tutorials", str(tutorials)]
+    command += ["--results", str(results)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def tutorials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stand-ins for the results of the tutorials, which `test_tutorials` runs: their text, and one figure."""
-    folder = tmp_path_factory.mktemp("tutorials")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stand-ins for the results of tutorials and gallery, which have tests of their own: texts, and a figure for each tutorial."""
+    results = tmp_path_factory.mktemp("results")
+    folder = results / "tutorials"
+    folder.mkdir()
+    (results / "gallery").mkdir()
+    for path in (ROOT / "docs" / "images" / "gallery").glob("*.webp"):
+        (results / "gallery" / f"{path.stem}.html").write_text("<!doctype html><title>Report</title>")
     figure = '{"data": [{"type": "scatter", "x": [0, 1], "y": [0, 1]}], "layout": {}}'
     for path in (ROOT / "docs" / "tutorials").glob("*.py"):
         text = "\n".join(line[2:] for line in path.read_text().splitlines() if re.match("# [^%]", line))
@@ -35,16 +40,23 @@ def tutorials(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text += "".join(f'\n<script src="../assets/{script}"></script>\n' for script in scripts)
         (folder / f"{path.stem}.md").write_text(text)
         (folder / f"{path.stem}.ipynb").write_text("{}")
-    return folder
+    return results
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, tutorials: Path) -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory, results: Path) -> Path:
     """The site, built."""
     folder = tmp_path_factory.mktemp("site")
-    built = build(ROOT, folder, tutorials)
+    built = build(ROOT, folder, results)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
+
+
+def test_pictures_of_the_gallery_open_their_reports(site: Path) -> None:
+    page = (site / "gallery.html").read_text()
+    links = re.findall(r'<a href="?(gallery/[\w-]+\.html)"?>', page)
+    assert len(links) == len(list((ROOT / "docs" / "images" / "gallery").iterdir()))
+    assert all((site / link).exists() for link in links)
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
@@ -103,7 +115,7 @@ def test_figures_of_tutorials_are_drawn_in_the_colours_of_the_page(site: Path, t
         assert not browser.complaints()
 
 
-def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path, tutorials: Path) -> None:
+def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path, results: Path) -> None:
     for name in ("src", "docs"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -116,7 +128,7 @@ def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path, 
     errors = tmp_path / "src" / "rotorid" / "errors.py"
     docstring = re.compile(r'(class LinkError\([^)]*\):\n    )"""[^"]*"""')
     errors.write_text(docstring.sub(r"\1pass", errors.read_text()))
-    built = build(tmp_path, tmp_path / "site", tutorials)
+    built = build(tmp_path, tmp_path / "site", results)
     assert built.returncode == 1
     for complaint in ("nowhere.md", "no-such-heading", "rotorid.LinkError is public and has no docstring"):
         assert complaint in built.stdout + built.stderr
