@@ -25,7 +25,7 @@ def build(root: Path, output: Path, results: Path) -> subprocess.CompletedProces
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stand-ins for the results of tutorials and gallery, which have tests of their own: texts, and a figure for each tutorial."""
+    """Stand-ins for the results of tutorials and gallery, which have tests of their own."""
     results = tmp_path_factory.mktemp("results")
     folder = results / "tutorials"
     folder.mkdir()
