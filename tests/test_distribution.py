@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -65,6 +66,23 @@ def test_the_wheel_has_every_file_of_the_package(source: Path, tmp_path: Path) -
 def test_the_source_distribution_has_what_the_tests_need(source: Path, folder: str) -> None:
     assert files(source / folder) == files(ROOT / folder)
     assert {"Makefile", "constraints.txt", "CHANGELOG.md", "CITATION.cff", "LICENSE"} <= files(source)
+
+
+def test_links_of_the_readme_become_absolute_for_pypi() -> None:
+    spec = importlib.util.spec_from_file_location("absolute_links", ROOT / "docs" / "absolute_links.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    readme = (ROOT / "README.md").read_text()
+    targets = re.findall(r"(!?)\[[^][]*\]\(([^)]+)\)", readme) + re.findall(r"(\))\]\(([^)]+)\)", readme)
+    text = module.absolute(readme, "https://example.org/rotorid")
+    assert len(targets) > 30
+    for mark, target in targets:
+        kind = "raw" if mark == "!" else "blob"
+        if "://" not in target:
+            assert f"](https://example.org/rotorid/{kind}/HEAD/{target})" in text
+    assert not re.search(r"\]\((?!https?:)", text)
 
 
 def test_the_version_is_the_same_everywhere() -> None:
