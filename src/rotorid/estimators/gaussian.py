@@ -14,12 +14,20 @@ contains one of them and further states of the filter.
    parameters that change quickly (mass, wind) move first and constant ones (drag) hardly move. States that have blocks of their
    own are reset and await a measurement: those of a rejected block, and after a bias all of them, since their estimates lag
    behind and the correction of this lag would make the parameters overshoot. The estimate says RECOVERING for a while.
+   With a single tracked parameter, an agile filter runs beside the main one; its parameter drifts `AGILITY` times as fast.
+   After a bias, its estimate and uncertainty are taken over instead of a reset: they contain the measurements since the change,
+   and the correlation of the parameter with the states that lag behind. (With several parameters, it would attribute a change
+   of one to the others.) An agile filter that rejects what the main one accepts is set to the main one.
 5. Gaps. After a gap longer than `max_gap` all states are reset. After invalid numbers the whole prior is restored.
+
+Reference for the two models: Y. Bar-Shalom, X. R. Li, T. Kirubarajan, Estimation with Applications to Tracking and Navigation,
+2001, chapter 11.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -59,6 +67,9 @@ Uncertainty = Any
 RESET_DRIFT_TIME = 15.0
 """Seconds of drift by which a reset inflates the covariance of the parameters."""
 
+AGILITY = 5.0
+"""Drift of the parameters of the agile filter, as a multiple of that of the main filter without its `drift_share`."""
+
 PROCESS_NOISE_INFLATION = 30.0
 """Factor on the process noise of the states where the model does not hold (see `System.holds`)."""
 
@@ -89,11 +100,20 @@ class InnovationBias(eqx.Module):
         return jnp.any(jnp.abs(self.mean) > jnp.maximum(gate * jnp.sqrt(self.variance), least))
 
 
-class FilterState(eqx.Module):
-    """State of a Gaussian filter. z: joint point. uncertainty: of z. elapsed: s since the start. The rest is for monitoring."""
+class AgileFilter(eqx.Module):
+    """The filter beside the main one whose parameters drift faster. z: joint point. uncertainty: of z."""
 
     z: Float[Array, " size"]
     uncertainty: Uncertainty
+
+
+class FilterState(eqx.Module):
+    """State of a Gaussian filter. z: joint point. uncertainty: of z. agile: is taken over after a bias, None with several
+    tracked parameters. elapsed: s since the start. The rest is for monitoring."""
+
+    z: Float[Array, " size"]
+    uncertainty: Uncertainty
+    agile: AgileFilter | None
     elapsed: Float[Array, ""]
     blocks: BlockStatus
     bias: InnovationBias
@@ -166,9 +186,11 @@ class AbstractGaussianFilter(AbstractEstimator):
         joint, tuning = self.joint, self.tuning
         blocks, output_dim = len(joint.system.outputs), joint.system.outputs.dim
         dtype = tuning.initial.dtype
+        z, uncertainty = self._prior()
         return FilterState(
-            z=jnp.concatenate([tuning.initial, tuning.coordinate]),
-            uncertainty=self._uncertainty_of(self._prior_std()),
+            z=z,
+            uncertainty=uncertainty,
+            agile=AgileFilter(z, uncertainty) if self.joint.space.dim == self.joint.states_dim + 1 else None,
             elapsed=jnp.zeros((), dtype),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
             bias=InnovationBias.none(output_dim, dtype),
@@ -187,20 +209,27 @@ class AbstractGaussianFilter(AbstractEstimator):
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
         inflation = jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0)
         drift = tuning.drift_std(dt, state.elapsed, inflation, state.consistency.recovery_time > 0)
+        agile_drift = tuning.drift_std(dt, state.elapsed, inflation + (AGILITY**2 - 1.0) * dt, True)
         retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones_like(drift)])
-        z, uncertainty = self._propagate(
-            state.z,
-            state.uncertainty,
-            u,
-            jnp.minimum(dt, tuning.thresholds.max_gap),
-            retention,
-            jnp.concatenate([process_std, drift]),
+
+        def propagate(z, uncertainty, drift):
+            noise = jnp.concatenate([process_std, drift])
+            return self._propagate(
+                z, uncertainty, u, jnp.minimum(dt, tuning.thresholds.max_gap), retention, noise
+            )
+
+        agile = state.agile
+        (z, uncertainty), agile = _each(
+            propagate,
+            (state.z, state.uncertainty, drift),
+            None if agile is None else (agile.z, agile.uncertainty, agile_drift),
         )
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
         return eqx.tree_at(
             lambda s: (
                 s.z,
                 s.uncertainty,
+                s.agile,
                 s.elapsed,
                 s.blocks.is_awaited,
                 s.reset,
@@ -210,11 +239,13 @@ class AbstractGaussianFilter(AbstractEstimator):
             (
                 z,
                 uncertainty,
+                None if agile is None else AgileFilter(*agile),
                 state.elapsed + dt,
                 state.blocks.is_awaited | gap,
                 PendingReset(jnp.zeros_like(reset), jnp.zeros_like(state.reset.parameters)),
                 recovery,
             ),
+            is_leaf=lambda leaf: leaf is None,
         )
 
     def update(self, state: FilterState, sample: Samples) -> FilterState:
@@ -224,10 +255,22 @@ class AbstractGaussianFilter(AbstractEstimator):
         sample = eqx.tree_at(
             lambda s: s.mask, sample, usable_mask(self.joint, sample.mask, is_awaited, is_new)
         )
-        z = self.joint.take_measured(state.z, is_awaited & complete_blocks(outputs, sample.mask), sample.y)
+        is_taken = is_awaited & complete_blocks(outputs, sample.mask)
 
-        step = self._measurement_update(z, state.uncertainty, sample, is_awaited)
-        z, uncertainty, accepted = self.joint.space.plus(z, step.correction), step.uncertainty, step.accepted
+        def correct(z, uncertainty):
+            z = self.joint.take_measured(z, is_taken, sample.y)
+            step = self._measurement_update(z, uncertainty, sample, is_awaited)
+            return self.joint.space.plus(z, step.correction), step
+
+        agile = state.agile
+        (z, step), corrected = _each(
+            correct, (state.z, state.uncertainty), None if agile is None else (agile.z, agile.uncertainty)
+        )
+        uncertainty, accepted = step.uncertainty, step.accepted
+        is_sound = jnp.zeros((), bool)
+        if corrected is not None:
+            agile = AgileFilter(corrected[0], corrected[1].uncertainty)
+            is_sound = all_finite((agile.z, agile.uncertainty)) & ~jnp.any(accepted & ~corrected[1].accepted)
         dof = jnp.sum(sample.mask & per_dimension(outputs, accepted))
 
         is_measured = measured_blocks(outputs, sample.mask)
@@ -237,16 +280,19 @@ class AbstractGaussianFilter(AbstractEstimator):
         bias = state.bias.updated(w, passed, tuning.thresholds.bias_memory)
         slow_bias = state.slow_bias.updated(w, passed, SLOW_BIAS_MEMORY)
         is_biased = self._is_biased(bias, slow_bias, state.consistency)
-        is_restored = is_overdue | (is_biased & is_direct(self.joint))
         is_inconsistent = jnp.any(is_overdue) | is_biased
+        is_reset = jnp.any(is_overdue) | (is_biased & ~is_sound)
+        is_restored = is_overdue | (is_biased & ~is_sound & is_direct(self.joint))
+        if agile is not None:
+            z, uncertainty = _where(is_biased & ~is_reset, (agile.z, agile.uncertainty), (z, uncertainty))
         nis_ratio = mean_nis_ratio(state.consistency.nis_ratio, step.nis, dof, sample.dt)
 
         numbers = step.innovation, step.innovation_std, step.nis, bias, slow_bias, nis_ratio
         is_invalid = ~all_finite((z, uncertainty, numbers))
         is_invalid |= jnp.any(jnp.diagonal(self._covariance(uncertainty)) < 0.0)
-        z = jnp.where(is_invalid, jnp.concatenate([tuning.initial, tuning.coordinate]), z)
-        prior = self._uncertainty_of(self._prior_std())
-        uncertainty = jax.tree.map(lambda new, old: jnp.where(is_invalid, new, old), prior, uncertainty)
+        z, uncertainty = _where(is_invalid, self._prior(), (z, uncertainty))
+        if agile is not None:
+            agile = _where(~is_sound | is_reset | is_invalid, AgileFilter(z, uncertainty), agile)
         recovery = jnp.where(is_inconsistent, RECOVERY, state.consistency.recovery_time)
         health = health_of(
             jnp.where(
@@ -262,6 +308,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         return FilterState(
             z=z,
             uncertainty=uncertainty,
+            agile=agile,
             elapsed=state.elapsed,
             blocks=BlockStatus(
                 rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
@@ -269,7 +316,7 @@ class AbstractGaussianFilter(AbstractEstimator):
             ),
             bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), bias),
             slow_bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), slow_bias),
-            reset=PendingReset(self.joint.states_measured(is_restored), is_inconsistent),
+            reset=PendingReset(self.joint.states_measured(is_restored), is_reset),
             consistency=Consistency(jnp.where(is_restarted, 1.0, nis_ratio), recovery),
             innovation=jax.tree.map(
                 lambda leaf: jnp.where(is_invalid, 0, leaf),
@@ -306,6 +353,12 @@ class AbstractGaussianFilter(AbstractEstimator):
         is_biased = bias.exceeds(thresholds.bias_gate, thresholds.least_bias)
         return (is_biased | slow_bias.exceeds(thresholds.slow_bias_gate)) & (consistency.recovery_time <= 0)
 
+    def _prior(self) -> tuple[Float[Array, " size"], Uncertainty]:
+        return (
+            jnp.concatenate([self.tuning.initial, self.tuning.coordinate]),
+            self._uncertainty_of(self._prior_std()),
+        )
+
     def _prior_std(self) -> Float[Array, " dim"]:
         return jnp.concatenate([self.tuning.initial_std, self.tuning.coordinate_std])
 
@@ -322,6 +375,23 @@ def _limited_innovations(step: MeasurementUpdate, sample: Samples) -> Float[Arra
     """Innovations in their standard deviations, at most `_LARGEST_INNOVATION`, so that one outlier is no bias."""
     w = step.innovation / jnp.where(sample.mask, step.innovation_std, 1.0)
     return jnp.clip(w, -_LARGEST_INNOVATION, _LARGEST_INNOVATION)
+
+
+def _each(
+    function: Callable[..., Any], main: tuple[Any, ...], agile: tuple[Any, ...] | None
+) -> tuple[Any, Any]:
+    """Results of a function for the main filter and for the agile one, None without one; in one loop."""
+    if agile is None:
+        return function(*main), None
+    both = jax.tree.map(lambda a, b: jnp.stack([a, b]), main, agile)
+    results = jax.lax.map(lambda row: function(*row), both)
+    first, second = (jax.tree.map(lambda leaf, k=k: leaf[k], results) for k in (0, 1))
+    return first, second
+
+
+def _where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
+    """One of two pytrees."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
 
 
 def usable_mask(

@@ -62,6 +62,16 @@ def test_scores_agree_with_a_comparison_of_the_methods(study, flights):
             assert (row.value, row.flights) == (mean.value, mean.flights)
 
 
+def test_steps_of_the_mass_are_overshot_by_less_than_four_percent(study):
+    rows = [r for r in study[0].rows if (r.part, r.quantity) == ("methods", "overshoot")]
+    assert {(r.method, r.trajectory, r.mass_profile) for r in rows} == {
+        (m, *cell)
+        for m in ("ekf", "adaptive")
+        for cell in (("", ""), ("loop", "step"), ("lemniscate", "step"))
+    }
+    assert 0.0 < row_of(rows, "methods", "ekf", "overshoot").value < 4.0
+
+
 def row_of(rows, part, method, quantity, trajectory="", profile="", setting="") -> Row:
     keys = (part, method, quantity, trajectory, profile, setting)
     (row,) = [

@@ -16,6 +16,7 @@ from rotorid.workflows.compare.scores import (
     mean_over,
     score_flight,
     step_delays,
+    step_overshoots,
     step_rows,
 )
 
@@ -110,6 +111,16 @@ def test_arriving_is_for_good() -> None:
     assert step_delays(T, overshoots, truth) == (pytest.approx(0.8, abs=0.011),)
 
 
+@pytest.mark.parametrize("after", [0.7, 1.3])
+def test_the_overshoot_is_beyond_the_new_mass_within_two_seconds(after: float) -> None:
+    truth = one_step(4.0, 1.0, after)
+    late = one_step(4.5, 1.0, after)
+    assert step_overshoots(T, late, truth) == (0.0,)
+    beyond = after * (1.0 + 0.05 * np.sign(after - 1.0))
+    assert step_overshoots(T, np.where((T >= 5.0) & (T < 5.1), beyond, late), truth) == (pytest.approx(5.0),)
+    assert step_overshoots(T, np.where(T >= 4.0 + STEP_TIMEOUT + 0.1, beyond, late), truth) == (0.0,)
+
+
 def test_a_step_is_missed_after_two_seconds() -> None:
     truth = one_step(4.0)
     assert step_delays(T, one_step(4.0 + STEP_TIMEOUT + 0.1), truth) == (math.inf,)
@@ -150,6 +161,7 @@ def test_scores_of_several_flights() -> None:
     ekf, ukf = c.estimators["ekf"], c.estimators["ukf"]
     assert (ekf.steps, ekf.missed) == (3, 1)
     assert ekf.delay == pytest.approx(0.9, abs=0.011)
+    assert ekf.overshoot == pytest.approx(0.0)
     assert ukf.delay == 0.0
     assert ukf.metrics.bias.value == pytest.approx(0.75)
     assert ukf.metrics.bias.standard_error == pytest.approx(0.25)

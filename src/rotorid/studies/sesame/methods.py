@@ -152,11 +152,16 @@ def score_rows(
 def _time_and_step_rows(
     part: str, name: str, cell: tuple[str, str], setting: str, score: AverageScore
 ) -> list[Row]:
-    """Update time, and delay and share of missed steps in flights with steps; without standard errors."""
+    """Update time, and in flights with steps their delay, largest overshoot and share of missed ones; without standard
+    errors."""
     numbers = [("update time", score.seconds_per_update, "s")]
     if score.steps:
         delay = score.delay if math.isfinite(score.delay) else math.nan
-        numbers += [("delay", delay, "s"), ("missed", score.missed / score.steps, "1")]
+        numbers += [
+            ("delay", delay, "s"),
+            ("overshoot", score.overshoot, "%"),
+            ("missed", score.missed / score.steps, "1"),
+        ]
     return [
         Row(part, name, quantity, value, unit, *cell, setting, flights=score.flights)
         for quantity, value, unit in numbers

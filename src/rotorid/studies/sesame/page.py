@@ -157,6 +157,7 @@ _SCORES: Final = (
     ("rmspe_late", "RMSPE from 1 s on", "%", 1.0),
     ("bias", "bias", "%", 1.0),
     ("delay", "delay to a step, median", "s", 1.0),
+    ("overshoot", "overshoot of a step, largest", "%", 1.0),
     ("missed", "steps missed", "%", 100.0),
     ("nees", "NEES", "", 1.0),
     ("coverage", "coverage of the 95 % band", "%", 100.0),

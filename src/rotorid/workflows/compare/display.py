@@ -116,6 +116,7 @@ def comparison_frame(comparison: Comparison) -> pa.Table:
         columns[f"{metric}_standard_error"] = Column(np.array([m.standard_error for m in means], float), unit)
     columns |= {
         "delay": Column(np.array([a.delay for a in averages.values()], float), {"unit": "s"}),
+        "overshoot": Column(np.array([a.overshoot for a in averages.values()], float), {"unit": "%"}),
         "steps": Column(np.array([a.steps for a in averages.values()])),
         "missed": Column(np.array([a.missed for a in averages.values()])),
         "seconds_per_update": Column(

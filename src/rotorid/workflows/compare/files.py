@@ -1,9 +1,10 @@
 """The files of a comparison, written all or not at all: `comparison.parquet`, `comparison.json` and `report.html`.
 
 `comparison.parquet` has a row for each estimator and cell: `trajectory` and `mass_profile` (null for a single log),
-`estimator`, `flights`, each average score with its standard error over flights (`<score>_se`), and `delay`, `steps`, `missed`,
-`seconds_per_update`. The metadata of a field contain its unit. `comparison.json` has the same scores, those over all cells, the
-findings, the settings, versions and inputs, and the skipped flights with the reasons. Numbers that are not finite are null.
+`estimator`, `flights`, each average score with its standard error over flights (`<score>_se`), and `delay`, `overshoot`,
+`steps`, `missed`, `seconds_per_update`. The metadata of a field contain its unit. `comparison.json` has the same scores, those
+over all cells, the findings, the settings, versions and inputs, and the skipped flights with the reasons. Numbers that are not
+finite are null.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rotorid.workflows.compare.text import to_text
 TABLE, DOCUMENT = "comparison.parquet", "comparison.json"
 
 UNITS: Mapping[str, str] = {
-    **dict.fromkeys(("rmspe", "rmspe_late", "bias", "median_deviation"), "%"),
+    **dict.fromkeys(("rmspe", "rmspe_late", "bias", "median_deviation", "overshoot"), "%"),
     **dict.fromkeys(("final", "final_std"), "kg"),
     **dict.fromkeys(("delay", "seconds_per_update"), "s"),
 }
@@ -108,7 +109,7 @@ def comparison_parquet(comparison: Comparison) -> bytes:
     types = {
         **dict.fromkeys(("trajectory", "mass_profile", "estimator"), pa.string()),
         "flights": pa.int64(),
-        **dict.fromkeys((*averaged, "delay"), pa.float64()),
+        **dict.fromkeys((*averaged, "delay", "overshoot"), pa.float64()),
         **dict.fromkeys(("steps", "missed"), pa.int64()),
         "seconds_per_update": pa.float64(),
     }
@@ -127,6 +128,6 @@ def _row(average: AverageScore) -> dict[str, Any]:
     for name in METRICS:
         mean: Mean = getattr(average.metrics, name)
         row[name], row[f"{name}_se"] = to_plain(mean.value), to_plain(mean.standard_error)
-    for name in ("flights", "delay", "steps", "missed", "seconds_per_update"):
+    for name in ("flights", "delay", "overshoot", "steps", "missed", "seconds_per_update"):
         row[name] = to_plain(getattr(average, name))
     return row

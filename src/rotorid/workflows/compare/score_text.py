@@ -93,6 +93,7 @@ _WITH_TRUTH: tuple[Row, ...] = (
     (f"  from {LATE_START:g} s", lambda a: _mean_text(a.metrics.rmspe_late)),
     ("bias, %", lambda a: _mean_text(a.metrics.bias)),
     ("delay", _delay_text),
+    ("overshoot, %", lambda a: _number_text(a.overshoot)),
     ("missed steps", lambda a: f"{a.missed} of {a.steps}" if a.steps else "–"),
     ("NEES", lambda a: _mean_text(a.metrics.nees)),
     ("95 % band", lambda a: percent(a.metrics.coverage.value)),

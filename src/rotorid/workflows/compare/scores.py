@@ -16,7 +16,9 @@ from its first row after which
 
 holds until `STEP_TIMEOUT` after the step. If it does not hold at that time, the step is missed: its delay is infinite and is
 included in the median. A step that is followed by the next step or by the end of the flight within `STEP_TIMEOUT` is excluded
-for all estimators, since a long delay could not be measured.
+for all estimators, since a long delay could not be measured. Its overshoot is the largest error beyond the new mass in the
+direction of the step until `STEP_TIMEOUT`, 100 max (e_k sign(step) / y_k) % and at least 0; the noise of the estimate is
+part of it.
 
 Means over n flights come with the standard error s / sqrt(n), s^2 the sample variance (n - 1 degrees of freedom). The flights
 are the same for all estimators, so errors that are common to all estimators on a flight cancel in differences between them.
@@ -92,7 +94,8 @@ class FlightScore:
     """One estimator on one flight.
 
     cell: of a data set, None for a single log. has_truth: whether the true mass is known; otherwise the errors are NaN and
-    `delays` is empty. delays: of each step, s, infinite for a missed step. seconds_per_update: of one core.
+    `delays` and `overshoots` are empty. delays: of each step, s, infinite for a missed step. overshoots: of each step, %.
+    seconds_per_update: of one core.
     """
 
     estimator: str
@@ -101,6 +104,7 @@ class FlightScore:
     rows: int
     metrics: Metrics[float]
     delays: tuple[float, ...]
+    overshoots: tuple[float, ...]
     seconds_per_update: float
 
 
@@ -117,13 +121,14 @@ class Mean:
 class AverageScore:
     """Average scores of one estimator over several flights.
 
-    delay: median over the steps, s, infinite if half of them or more were missed, NaN without steps. steps, missed: numbers of
-    steps. flights: number.
+    delay: median over the steps, s, infinite if half of them or more were missed, NaN without steps. overshoot: largest over
+    the steps, %, NaN without steps. steps, missed: numbers of steps. flights: number.
     """
 
     flights: int
     metrics: Metrics[Mean]
     delay: float
+    overshoot: float
     steps: int
     missed: int
     seconds_per_update: float
@@ -162,7 +167,7 @@ class Comparison(AbstractDisplay):
 
         Returns:
             A row for each estimator: each metric of `Metrics`, with `<metric>_standard_error` over the flights; `delay` (s),
-            `steps`, `missed`, `seconds_per_update` (s). The metadata of a column has its unit.
+            `overshoot` (%), `steps`, `missed`, `seconds_per_update` (s). The metadata of a column has its unit.
         """
         from rotorid.workflows.compare.display import comparison_frame
 
@@ -233,6 +238,7 @@ def _score(
             final_std=float(e.std[-1]),
         ),
         delays=() if truth is None else step_delays(e.t, e.value, truth),
+        overshoots=() if truth is None else step_overshoots(e.t, e.value, truth),
         seconds_per_update=e.seconds_per_update,
     )
 
@@ -280,6 +286,19 @@ def _delay(t: np.ndarray, estimate: np.ndarray, truth: np.ndarray, k: int) -> fl
     return float(t[rows][outside[-1] + 1 if len(outside) else 0] - t[k])
 
 
+def step_overshoots(
+    t: Float[np.ndarray, " n"], estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]
+) -> tuple[float, ...]:
+    """The overshoot of each of the `step_rows`, % of the new mass."""
+    return tuple(_overshoot(t, estimate, truth, int(k)) for k in step_rows(t, truth))
+
+
+def _overshoot(t: np.ndarray, estimate: np.ndarray, truth: np.ndarray, k: int) -> float:
+    rows = (t >= t[k]) & (t < t[k] + STEP_TIMEOUT)
+    beyond = np.sign(truth[k] - truth[k - 1]) * (estimate[rows] / truth[rows] - 1.0)
+    return max(0.0, 100.0 * float(np.max(beyond)))
+
+
 def compare_scores(scores: Sequence[FlightScore]) -> Comparison:
     """Average the scores of one or more flights. Estimators and cells are in the order of the scores."""
     names = list(dict.fromkeys(s.estimator for s in scores))
@@ -302,6 +321,7 @@ def _average(scores: Sequence[FlightScore]) -> AverageScore:
         flights=len(scores),
         metrics=Metrics(**{name: mean_over([getattr(s.metrics, name) for s in scores]) for name in METRICS}),
         delay=_median(delays),
+        overshoot=max((overshoot for s in scores for overshoot in s.overshoots), default=math.nan),
         steps=len(delays),
         missed=sum(math.isinf(delay) for delay in delays),
         seconds_per_update=float(np.mean([s.seconds_per_update for s in scores])) if scores else math.nan,
