@@ -21,6 +21,7 @@ from rotorid.learning.mass_network_files import (
     check_network,
     check_signals,
     check_use,
+    identity_findings,
     load_network,
     network_files,
 )
@@ -143,6 +144,15 @@ def test_numbers_that_cannot_be_are_refused(tmp_path: Path, name: str, value: fl
     tensors[name] = np.full_like(tensors[name], value)
     with pytest.raises(LogFormatError, match=name):
         load_network(written(tmp_path, files | {"weights.safetensors": save(tensors)}))
+
+
+def test_only_a_serial_number_confirms_the_vehicle() -> None:
+    flight = dataclasses.replace(simulate("loop", "steps", 1, duration=2.0), format="px4-ulog")
+    numbered = dataclasses.replace(flight, identity="00A5")
+    with_number, without = model(autopilots=(("PX4", "00A5"),)), model(autopilots=(("PX4", ""),))
+    assert identity_findings(with_number, numbered) == ()
+    for trained, other in ((without, flight), (with_number, flight), (without, numbered), (model(), flight)):
+        assert [f.code for f in identity_findings(trained, other)] == ["vehicle_unconfirmed"]
 
 
 def test_a_network_is_of_the_autopilots_of_its_training() -> None:

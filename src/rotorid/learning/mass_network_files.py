@@ -22,6 +22,7 @@ from rotorid.documents import parse_json
 from rotorid.errors import AirframeError, LogFormatError, SettingError, SignalError
 from rotorid.estimators.elm.network import HeldOutErrors, HiddenLayer, MassNetwork, Readout, TrainingRange
 from rotorid.estimators.elm.windows import RATIOS, TIME_CONSTANTS
+from rotorid.findings import Finding, Severity
 from rotorid.learning.model_files import AIRFRAME, MASS_NETWORK, read_files
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, airframe_toml, parse_airframe
@@ -144,6 +145,14 @@ def check_use(model: TrainedMassModel, flight: Flight, airframe: Airframe, name:
             f"{flight.source}: a log of {_autopilot_text(*own)}, but the mass network was trained on logs of {known}; train "
             "one on flights of this vehicle"
         )
+
+
+def identity_findings(model: TrainedMassModel, flight: Flight) -> tuple[Finding, ...]:
+    """A warning unless a serial number proves that a network and a log are of one vehicle: the mass of a similar one is wrong
+    with good health."""
+    if flight.identity and autopilot_of(flight) in model.autopilots:
+        return ()
+    return (Finding("vehicle_unconfirmed", Severity.WARNING, {"vehicle": model.airframe.name}),)
 
 
 def autopilot_of(flight: Flight) -> Autopilot:

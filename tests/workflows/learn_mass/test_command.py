@@ -64,6 +64,7 @@ def test_a_network_tracks_another_flight_of_the_vehicle(folder: Path, call: Call
         np.mean(np.abs(healthy["mass"].to_numpy() - true_mass) < 1.96 * healthy["mass_std"].to_numpy()) > 0.9
     )
     assert any(i["role"] == "model" for i in numbers["inputs"])
+    assert "vehicle_unconfirmed" in {finding["code"] for finding in numbers["verdict"]["findings"]}
 
     call(folder, "track", "flight2.csv", "-e", "elm", "--model", "net", "-o", "alone")
     assert "NIS" not in (folder / "alone" / "report.html").read_text().split("<script")[0]

@@ -120,7 +120,7 @@ def track_and_write(
         learned: the model of an estimator that needs one.
     """
     from rotorid.estimators.registry import estimator_label
-    from rotorid.learning.mass_network_files import check_use
+    from rotorid.learning.mass_network_files import check_use, identity_findings
     from rotorid.models.registry import system_for
     from rotorid.terminal.console import status
     from rotorid.workflows.track.battery.sag import unlogged_sag, with_unlogged_sag
@@ -146,6 +146,8 @@ def track_and_write(
         errors = model_errors(prepared.flight, airframe, prepared.t, settings.known_mass)
         doubts = plausibility_findings(prepared.flight, airframe, prepared.t)
         doubts = (*prepared.findings, *doubts, *errors.findings(airframe.name))
+        if learned is not None:
+            doubts = (*doubts, *identity_findings(learned, flight))
     tracks, sags = [], []
     for name in settings.estimators:
         with status(f"Tracking: {estimator_label(name)}"):

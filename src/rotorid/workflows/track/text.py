@@ -140,6 +140,14 @@ def _slow_commands(v: Values) -> str:
     )
 
 
+def _vehicle_unconfirmed(v: Values) -> str:
+    return (
+        "No serial number of an autopilot, in this log and in those of the training, confirms that the mass network of "
+        f"{v['vehicle']} is of this vehicle. For another vehicle that is similar, its mass can be wrong although its health is "
+        "ok: compare it with another estimator."
+    )
+
+
 ROTOR_FAULT_CAUSES: Final = {
     "": "check its propeller, motor and ESC",
     "motor": "it turns slower than commanded: check its motor and ESC",
@@ -308,6 +316,7 @@ _TEXTS: Final[Mapping[str, Callable[[Values], str]]] = {
     "estimator_faults": _estimator_faults,
     "thrust_response_implausible": _thrust_response_implausible,
     "slow_commands": _slow_commands,
+    "vehicle_unconfirmed": _vehicle_unconfirmed,
     "unlogged_sag": _unlogged_sag,
     **ROTOR_FAULT_TEXTS,
     "not_identified": _not_identified,
