@@ -204,6 +204,34 @@ def test_a_step_too_large_for_straight_line_code_runs_in_jax(monkeypatch):
         run(filter_, samples, engine="c")
 
 
+@pytest.mark.usefixtures("_nothing_known")
+@pytest.mark.parametrize(("make", "name"), [(ukf, "bare"), (swls, "pendulum")])
+def test_a_long_step_is_written_with_loops_and_gives_the_same_numbers(make, name, monkeypatch):
+    filter_ = make(SYSTEMS[name])
+    samples = troubled(matched(filter_, seed=11, steps=250)[0])
+    written_out = run(filter_, samples, engine="c")
+    code = len("".join(next(iter(compiled._forms.values()))._units()))
+    monkeypatch.setattr(compiled, "_forms", {})
+    monkeypatch.setattr(compiled, "WRITTEN_OUT", 1000)
+    with_loops = run(filter_, samples, engine="c")
+    assert len("".join(next(iter(compiled._forms.values()))._units())) < 0.8 * code
+    for field, a in vars(with_loops).items():
+        scale = float(np.nanmax(np.abs(np.asarray(a, float))))
+        np.testing.assert_allclose(
+            a, getattr(written_out, field), rtol=1e-9, atol=1e-9 * scale, err_msg=field
+        )
+
+
+@pytest.mark.parametrize("make", [ekf, ukf, msckf, swls])
+def test_estimators_of_the_tracked_multirotor_have_a_c_form(make):
+    """In JAX a window of it takes half as long as the flight."""
+    filter_ = make(multirotor(load_airframe("px4-sih-quad")))
+    inputs, outputs = filter_.joint.system.inputs, filter_.joint.system.outputs
+    y, mask = np.zeros(outputs.size), np.ones(outputs.dim, bool)
+    row = Samples(*map(jnp.asarray, (0.0, 0.004, np.zeros(inputs.size), y, mask)))
+    assert isinstance(compiled.CompiledEstimator(filter_, row), compiled.CompiledEstimator)
+
+
 def test_under_a_transformation_jax_computes():
     filter_ = ekf(Pendulum())
     samples, _ = matched(filter_, seed=2, steps=20)

@@ -1,8 +1,8 @@
 """An estimator as C: traced once, compiled, and run over flights or sample by sample without JAX.
 
-The step is traced to straight-line scalar code (`rotorid.codegen`), compiled for this machine and kept by content in the
-user's cache. The results equal those of JAX to rounding (1e-10 relative in the tests). One flight runs in one lane, several
-run in `LANES` lanes on every core; the numbers are the same to the last bit.
+The step is traced to straight-line scalar code (`rotorid.codegen`), a long one with loops, compiled for this machine and kept
+by content in the user's cache. The results equal those of JAX to rounding (1e-10 relative in the tests). One flight runs in one
+lane, several run in `LANES` lanes on every core; the numbers are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import threading
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.extend
 import numpy as np
 from jax.core import Tracer
 
@@ -26,6 +27,7 @@ from rotorid.codegen.native import FOLDER, BuildError, build, compiler
 from rotorid.codegen.program import c_program, straight_operations
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, step
+from rotorid.numerics.compact import compact
 from rotorid.numerics.flat import Layout, Record
 from rotorid.signals.samples import Samples
 
@@ -33,8 +35,11 @@ Engine = Literal["auto", "c", "jax"]
 """Engine of the computation: C if possible, else JAX ("auto"), or one of the two."""
 
 LANES = 8
-MOST_OPERATIONS = 400_000
-"""A step of more scalar operations runs in JAX: as straight-line code it would take minutes to compile."""
+WRITTEN_OUT = 300_000
+"""A step of more scalar operations is written with loops and calls (see `numerics.compact`): it compiles much faster."""
+
+MOST_OPERATIONS = 600_000
+"""A step of more scalar operations runs in JAX: it would take minutes to compile."""
 
 _KINDS = {"f": 0, "i": 1, "b": 2}
 
@@ -52,6 +57,34 @@ class _Leaf(ctypes.Structure):
     ]
 
 
+class _Programs(NamedTuple):
+    """An estimator as jaxprs: its state before a first sample, and a step. state, estimate: their shapes."""
+
+    init: jax.extend.core.ClosedJaxpr
+    step: jax.extend.core.ClosedJaxpr
+    state: Any
+    estimate: Any
+
+    @property
+    def operations(self) -> int:
+        """Number of scalar operations of the longer one."""
+        return max(straight_operations(program.jaxpr) for program in (self.init, self.step))
+
+
+def _traced(static: Any, arrays: Any, sample: Samples) -> _Programs:
+    """static, arrays: parts of the estimator."""
+
+    def init(arrays, sample, key):
+        return eqx.combine(arrays, static).init(sample, key)
+
+    def advance(arrays, sample, state):
+        return step(eqx.combine(arrays, static), state, sample)
+
+    before, state = jax.make_jaxpr(init, return_shape=True)(arrays, sample, jax.random.key(0))
+    after, (_, estimate) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
+    return _Programs(before, after, state, estimate)
+
+
 class CompiledEstimator:
     """The C form of an estimator's structure; its numbers (tunings, and constants of the System) are arguments."""
 
@@ -64,24 +97,19 @@ class CompiledEstimator:
         ):
             raise NotCompiledError("it is not in float64")
 
-        def init(arrays, sample, key):
-            return eqx.combine(arrays, static).init(sample, key)
-
-        def advance(arrays, sample, state):
-            return step(eqx.combine(arrays, static), state, sample)
-
         with jax.enable_x64(True):
-            init_program, state = jax.make_jaxpr(init, return_shape=True)(arrays, sample, jax.random.key(0))
-            if _uses(init_program.jaxpr, init_program.jaxpr.invars[-1]):
-                raise NotCompiledError("it draws random numbers")
-            self.arrays, self.sample, self.state = (_layout(tree) for tree in (arrays, sample, state))
-            step_program, (_, self.estimate_shapes) = jax.make_jaxpr(advance, return_shape=True)(
-                arrays, sample, state
-            )
-        self.estimate = _layout(self.estimate_shapes)
-        if max(map(straight_operations, (init_program.jaxpr, step_program.jaxpr))) > MOST_OPERATIONS:
+            programs = _traced(static, arrays, sample)
+            if programs.operations > WRITTEN_OUT:
+                with compact():
+                    programs = _traced(static, arrays, sample)
+        if _uses(programs.init.jaxpr, programs.init.jaxpr.invars[-1]):
+            raise NotCompiledError("it draws random numbers")
+        if programs.operations > MOST_OPERATIONS:
             raise NotCompiledError("its step is too large")
-        self._programs = {"init": init_program, "step": step_program}
+        self.estimate_shapes = programs.estimate
+        trees = (arrays, sample, programs.state, programs.estimate)
+        self.arrays, self.sample, self.state, self.estimate = (_layout(tree) for tree in trees)
+        self._programs = {"init": programs.init, "step": programs.step}
         self._constants = Constants([*self._programs.values()])
         self.constants = self._constants.values
         self.sample_offset = self.constants.size + self.arrays.size
