@@ -5,9 +5,9 @@
     python docs/make_studies.py --page                 the page only, from the numbers that are there
 
 docs/studies/STUDY.parquet has the rows of a full study, STUDY-quick.parquet those of its quick form; their metadata have the
-form, the date, the duration, the machine and the version of rotorid. The page shows the full form of a study, if there is one.
-Every number of the page is read from these files; the published numbers are those of the rows, which a test compares with the
-documents.
+form, the date, the duration, the processor time, the machine and the version of rotorid. The page shows the full form of a
+study, if there is one. Every number of the page is read from these files; the published numbers are those of the rows, which a
+test compares with the documents.
 """
 
 # ruff: noqa: RUF001
@@ -20,6 +20,7 @@ import json
 import math
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -40,15 +41,20 @@ STUDIES = {
     "identify": "Calibration of `rotorid identify`",
 }
 _KEY = b"study"
+_WIDTH = "10000"  # of the terminal: a headline is one line
 _KEYS = ("part", "method", "quantity", "trajectory", "mass_profile", "setting")
 
 
 def run(study: str, folder: Path, *, quick: bool) -> None:
     """Run a study in a folder, and keep its rows."""
     command = [sys.executable, "-m", "rotorid", "reproduce", study, "-o", str(folder / study)]
-    start = time.monotonic()
+    start, before = time.monotonic(), _processor_seconds()
     result = subprocess.run(
-        [*command, *(["--quick"] if quick else [])], check=True, stdout=subprocess.PIPE, text=True
+        [*command, *(["--quick"] if quick else [])],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": _WIDTH},
     )
     lines = [line for line in result.stdout.splitlines() if line and not line.startswith("Report:")]
     keep(
@@ -56,12 +62,26 @@ def run(study: str, folder: Path, *, quick: bool) -> None:
         folder / study / "results.parquet",
         quick=quick,
         seconds=time.monotonic() - start,
+        processor_seconds=_processor_seconds() - before,
         headline=lines,
     )
 
 
+def _processor_seconds() -> float:
+    """Processor time of the ended child processes, s."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def keep(
-    study: str, results: Path, *, quick: bool, seconds: float, headline: Sequence[str], part: str = ""
+    study: str,
+    results: Path,
+    *,
+    quick: bool,
+    seconds: float,
+    processor_seconds: float,
+    headline: Sequence[str],
+    part: str = "",
 ) -> None:
     """Copy the rows of a study to docs/studies, with the circumstances of its run. part: the only one that was run."""
     from importlib.metadata import version
@@ -70,6 +90,7 @@ def keep(
         "form": "quick" if quick else "full",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "seconds": round(seconds),
+        "processor_seconds": round(processor_seconds),
         "machine": f"{_processor()}, {os.cpu_count()} cores",
         "version": version("rotorid"),
         "headline": list(headline),
@@ -172,16 +193,56 @@ def figures(lines: Sequence[tuple[str, str, str]]) -> list[str]:
 def sesame(rows: Rows) -> list[str]:
     """Tables 1 to 3 and Figures 6 to 16 of document 000."""
     lines = _elm_tables(rows)
-    quick = FOLDER / "sesame-quick.parquet"
-    if rows.get("constant", "constant", "rmspe")["value"] is None and quick.exists():
+    path = FOLDER / "sesame-quick.parquet"
+    quick = Rows(path) if path.exists() else None
+    if rows.get("constant", "constant", "rmspe")["value"] is None and quick:
         lines += [
             "### Tables 1 to 3 with plain inputs",
             "",
-            _circumstances("sesame", quick),
+            _circumstances("sesame", path),
             "",
-            *_elm_tables(Rows(quick), "####"),
+            *_elm_tables(quick, "####"),
         ]
-    return [*lines, *_mass_figures(rows)]
+    lines += _mass_figures(rows)
+    if rows.get("methods", "ekf", "overshoot")["value"] is not None:
+        return [*lines, *_steps(rows)]
+    return [*lines, *(_steps(quick, _circumstances("sesame", path)) if quick else [])]
+
+
+def _steps(rows: Rows, circumstances: str = "") -> list[str]:
+    """How the methods follow steps of the mass. circumstances: of these rows, where the figures have others."""
+    if rows.get("methods", "ekf", "overshoot")["value"] is None:
+        return []
+    body = [
+        [
+            name,
+            *(text(rows.value("methods", name, q)) for q in ("rmspe", "rmspe_late", "overshoot", "delay")),
+            text(rows.value("methods", name, "missed"), 100),
+        ]
+        for name in _METHODS
+    ]
+    head = [
+        "method",
+        "RMSPE (%)",
+        "from 1 s on (%)",
+        "largest overshoot (%)",
+        "delay (s)",
+        "missed steps (%)",
+    ]
+    lines = ["### Steps of the mass", ""]
+    if circumstances:
+        lines += [
+            circumstances
+            + " The figures above are of an earlier version, in which EKF, UKF, MSCKF and SWLS did not take over "
+            "the estimate of an agile filter after a step.",
+            "",
+        ]
+    return [
+        *lines,
+        "Overshoot: error beyond the new mass within 2 s after a step, in % of it.",
+        "",
+        *table(head, body),
+    ]
 
 
 def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
@@ -226,7 +287,7 @@ def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
 
 def _mass_figures(rows: Rows) -> list[str]:
     """Figures 6 to 16."""
-    methods = ("ekf", "ukf", "msckf", "swls", "adaptive")
+    methods = _METHODS
 
     def errors(trajectory: str) -> str:
         means = (f"{m} {text(rows.mean('methods', m, 'rmspe', trajectory=trajectory))}" for m in methods)
@@ -261,6 +322,7 @@ def _mass_figures(rows: Rows) -> list[str]:
     return ["### Figures", "", *figures(body)]
 
 
+_METHODS = ("ekf", "ukf", "msckf", "swls", "adaptive")
 _SCENARIOS = ("hover", "free-flight", "hover-wrench", "free-flight-wrench", "all")
 _KINDS = ("G", "MG-1", "MG-2", "MGD")
 
@@ -403,7 +465,36 @@ def lpv(rows: Rows) -> list[str]:
     return [*lines, "### Figures", "", *figures(body)]
 
 
-_SECTIONS: Mapping[str, Callable[[Rows], list[str]]] = {"sesame": sesame, "nemo": nemo, "lpv": lpv}
+def identify(rows: Rows) -> list[str]:
+    """Calibration by quantity."""
+    names = [r["method"] for r in rows.rows if (r["part"], r["quantity"]) == ("quantities", "coverage")]
+    body = []
+    for name in names:
+
+        def value(quantity: str, name: str = name) -> float:
+            return rows.value("quantities", name, quantity)
+
+        interval = f"{100 * value('coverage, low'):.0f} to {100 * value('coverage, high'):.0f}"
+        mean = f"{value('mean of z'):+.2f} ± {value('standard error of z'):.2f}".replace("-", "−")
+        body.append(
+            [
+                name.replace("_", " "),
+                f"{100 * value('coverage'):.1f} ({interval})",
+                mean,
+                f"{value('std of z'):.2f}",
+                f"{100 * value('information gain, median'):.0f}",
+            ]
+        )
+    head = ["quantity", "coverage of the 95 % band (%)", "mean of z", "std of z", "information gain (%)"]
+    return ["z: error over estimated standard deviation; behind ±, standard errors.", "", *table(head, body)]
+
+
+_SECTIONS: Mapping[str, Callable[[Rows], list[str]]] = {
+    "sesame": sesame,
+    "nemo": nemo,
+    "lpv": lpv,
+    "identify": identify,
+}
 
 
 def page() -> str:
@@ -438,8 +529,13 @@ def _circumstances(study: str, path: Path) -> str:
         form += f" Only the part {run['part']} was run."
     return (
         f"{form} `rotorid reproduce {study}{' --quick' if run['form'] == 'quick' else ''}` of version {run['version']}, "
-        f"{run['date']}, {run['seconds'] / 60.0:.1f} minutes on {run['machine']}."
+        f"{run['date']}, {run['seconds'] / 60.0:.1f} minutes{_processor_time(run)} on {run['machine']}."
     )
+
+
+def _processor_time(run: Mapping[str, Any]) -> str:
+    seconds = run.get("processor_seconds")
+    return "" if seconds is None else f" ({seconds / 60.0:.1f} of processor time)"
 
 
 def main() -> None:
