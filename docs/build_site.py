@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers", "mujoco")
-INSTALL = "the site needs MkDocs, Material, mkdocstrings and MuJoCo: pip install 'rotorid[docs]'"
+NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocstrings_handlers", "mujoco", "cvxpy")
+INSTALL = "the site needs MkDocs, Material, mkdocstrings, MuJoCo and CVXPY: pip install 'rotorid[docs]'"
 
 
 def build(output: Path, results: Path) -> None:

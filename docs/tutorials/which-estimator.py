@@ -127,7 +127,8 @@ for name, result in results.items():
 
 # %% tags=["remove-cell"]
 assert all(e.mean() < 5.0 for e in errors.values()), errors
-assert errors["adaptive"].mean() < 0.7 * errors["EKF"].mean()
+gain = errors["EKF"] - errors["adaptive"]
+assert gain.mean() > 1.96 * gain.std(ddof=1) / np.sqrt(len(flights))
 assert waits["adaptive"] < waits["EKF"]
 assert all(
     np.abs(errors[name] - errors["EKF"]).mean() < 0.3
