@@ -108,6 +108,37 @@ def test_the_impact_after_a_fall_begins_at_the_ground() -> None:
     assert contact.detected < 5.7
 
 
+def struck(t: float, descent: float, shock: float) -> PhaseRow:
+    """A fall with half of the thrust from 4 s on, its end at 5.5 s, a bounce, and turning rotors on the ground."""
+    fallen = hover(t, thrusts=(0.0, 0.0, 0.25, 0.25), body_rate=5.0, specific_force=(0.0, 0.0, 5.0))
+    if t < 4.0:
+        return hover(t)
+    if t < 5.5:
+        return fallen._replace(climb_rate=descent * (t - 4.0) / 1.5)
+    if t < 5.6:
+        return fallen._replace(climb_rate=0.3 * descent, specific_force=(0.0, 30.0, shock))
+    return fallen._replace(climb_rate=math.sin(4.0 * t), thrusts=(0.6, 0.0, 0.3, 0.6))
+
+
+def test_an_impact_after_a_fast_descent_is_a_crash_that_no_bounce_ends() -> None:
+    """A stopped motor: the others turn, and go on turning after the impact."""
+    changes = changes_of([struck(STEP * k, -9.0, 60.0) for k in range(400)])
+    assert [c.phase for c in changes if c.phase is not Phase.CONTACT] == [Phase.FLIGHT, Phase.CRASH]
+    assert changes[-1].start == pytest.approx(5.5, abs=0.05)
+    assert changes[-1].detected < 5.7
+    slow = changes_of([struck(STEP * k, -2.0, 60.0) for k in range(290)])
+    assert Phase.CRASH not in [c.phase for c in slow]
+    soft = changes_of([struck(STEP * k, -9.0, 0.0)._replace(specific_force=None) for k in range(290)])
+    assert Phase.CRASH not in [c.phase for c in soft]
+
+
+def test_a_vehicle_that_flies_on_after_an_impact_has_not_crashed() -> None:
+    rows = [struck(STEP * k, -9.0, 60.0) for k in range(285)]
+    rows += [hover(5.7 + STEP * k, speed=3.0) for k in range(150)]
+    phases = [c.phase for c in changes_of(rows) if c.phase is not Phase.CONTACT]
+    assert phases == [Phase.FLIGHT, Phase.CRASH, Phase.FLIGHT]
+
+
 def test_idle_rotors_in_a_fall_or_a_flip_are_no_landing() -> None:
     fall = after_hover(thrusts=(0.02,) * 4, specific_force=(0.0, 0.0, 0.5), body_rate=6.0, airborne=False)
     assert [c.phase for c in changes_of(fall)] == [Phase.FLIGHT]

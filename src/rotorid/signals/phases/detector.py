@@ -10,8 +10,8 @@ no height or the rows begin in flight, the vehicle flies once the autopilot repo
 it descends within the ground effect of the surface it took off from, where its height is known. A low hover is flight again.
 *Contact*: the ground takes over a part of the weight (see `support`). It ends as a bounce, if the rotors carry the vehicle
 again, or on the *ground*, if they do not. *Crash*: the vehicle lies still, and not upright or with rotor thrusts out of
-balance, while its rotors turn; or a shock ends a fall without thrust. It lasts until the vehicle stands upright with idle
-rotors.
+balance, while its rotors turn; or a shock ends a fall without thrust, or a fast descent: one beyond what the rotors produce.
+It lasts until the vehicle stands upright with idle rotors, after a shock alone also until they carry it on.
 
 Heights of autopilots drift by metres, so that contact and landing do not depend on them.
 
@@ -66,6 +66,10 @@ _FIGHTING: Final = (
 _FALLING: Final = 0.4  # of gravity
 _LEAST_FALL: Final = 0.3  # s
 _SHOCK: Final = 2.0  # of gravity
+_FAST_DESCENT: Final = 3.0  # m/s
+_ARRESTED: Final = 0.3  # of the speed of the descent
+_IMPACT_TIME: Final = 0.3  # s, from the descent to its end
+_FLIES_AGAIN: Final = 2.0  # s
 _TURNING: Final = 0.1  # of the weight: rotors that turn
 _SMOOTH: Final = 0.2  # s
 _GAP: Final = 0.2  # s between two rows, at least; and in steps
@@ -103,7 +107,9 @@ class PhaseDetector:
         self._force = [math.nan] * 3  # smoothed
         self._t = self._last_powered = math.nan
         self._contact_height = self._height = self._slope = math.nan
-        self._fall_end = -math.inf
+        self._fall_end = self._descent_end = self._shock = -math.inf
+        self._descent = 0.0  # the latest fast climb rate, m/s
+        self._is_struck = False  # whether the crash is a shock at the end of a fast descent
         self._step = 0.0  # s between the last two rows without a gap
         self._forget_gap()
 
@@ -189,8 +195,12 @@ class PhaseDetector:
         """The next phase and its start, None without a change."""
         if self.phase.is_airborne and self._has_fallen(row):
             return Phase.CRASH, row.t
+        if (self.phase.is_airborne or self.phase is Phase.CONTACT) and self._has_struck(row):
+            self._is_struck = True
+            return Phase.CRASH, self._shock
         lying = self._lasts("lying", row.t, self._is_lying(row))
         if lying > _LYING_TIME and self._has_flown and self.phase is not Phase.CRASH:
+            self._is_struck = False
             return Phase.CRASH, row.t - lying
         match self.phase:
             case Phase.GROUND:
@@ -204,7 +214,7 @@ class PhaseDetector:
             case Phase.CONTACT:
                 return self._from_contact(row, support)
             case Phase.CRASH:
-                return self._from_crash(row)
+                return self._from_crash(row, support)
 
     @property
     def _has_flown(self) -> bool:
@@ -297,10 +307,15 @@ class PhaseDetector:
             return Phase.FLIGHT, row.t
         return None
 
-    def _from_crash(self, row: PhaseRow) -> tuple[Phase, float] | None:
-        """A crash lasts until the vehicle stands upright with idle rotors."""
+    def _from_crash(self, row: PhaseRow, support: Support) -> tuple[Phase, float] | None:
+        """A crash lasts until the vehicle stands upright with idle rotors; or the shock was none, and the vehicle flies."""
         idle = self._support.thrust_share < _TURNING and self._force[2] > _UPRIGHT * GRAVITY
-        return (Phase.GROUND, row.t) if self._lasts("idle", row.t, idle) > _IDLE_TIME else None
+        if self._lasts("idle", row.t, idle) > _IDLE_TIME:
+            return Phase.GROUND, row.t
+        is_carried = abs(support.share) < max(IMPACT, SIGMAS * support.noise)
+        is_moving = row.speed > _MOVING or abs(row.climb_rate) > _BOUNCE
+        flies = self._lasts("flies", row.t, self._is_struck and is_carried and is_moving)
+        return (Phase.FLIGHT, row.t) if flies > _FLIES_AGAIN else None
 
     def _is_lying(self, row: PhaseRow) -> bool:
         """Whether the vehicle lies still with turning rotors, and not upright or with its thrusts out of balance."""
@@ -321,6 +336,18 @@ class PhaseDetector:
             self._fall_end = row.t
         is_shock = math.sqrt(sum(f * f for f in row.specific_force)) > _SHOCK * GRAVITY
         return is_shock and row.t < self._fall_end + _LEAST_FALL and self._support.thrust_share < _POWERED
+
+    def _has_struck(self, row: PhaseRow) -> bool:
+        """Whether a shock beyond the thrust of the rotors ends a fast descent."""
+        if row.specific_force is None:
+            return False
+        if row.climb_rate < -_FAST_DESCENT:
+            self._descent_end, self._descent = row.t, row.climb_rate
+        if math.hypot(*row.specific_force) > (_SHOCK + self._support.thrust_share) * GRAVITY:
+            is_new = row.t > self._shock + _IMPACT_TIME
+            self._shock = row.t if is_new else self._shock
+        since = row.t - min(self._descent_end, self._shock)
+        return since < _IMPACT_TIME and row.climb_rate > _ARRESTED * self._descent
 
     def _is_unbalanced(self, thrusts: tuple[float, ...]) -> bool:
         """Whether a rotor departs by more than `_BALANCED` from an equal share of the thrust, and from its usual one."""
