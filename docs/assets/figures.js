@@ -1,9 +1,15 @@
 // The figures of the tutorials, in the colours of the page. Each .figure has a plotly figure as JSON.
 "use strict";
 
+// Lines that are nearly black would vanish on a dark page: they become as light as they were dark.
+const lightened = (json) => json.replace(/rgba\((\d+), ?(\d+), ?(\d+), ?([\d.]+)\)/g, (colour, red, green, blue, alpha) =>
+  Math.max(red, green, blue) < 80 ? `rgba(${255 - red},${255 - green},${255 - blue},${alpha})` : colour);
+
 function draw(figure) {
   const style = getComputedStyle(figure);
-  const {data, layout} = JSON.parse(figure.querySelector("script").textContent);
+  const isDark = document.body.getAttribute("data-md-color-scheme") === "slate";
+  const json = figure.querySelector("script").textContent;
+  const {data, layout} = JSON.parse(isDark ? lightened(json) : json);
   const axis = {gridcolor: "rgba(128, 128, 128, 0.25)", zerolinecolor: "rgba(128, 128, 128, 0.5)", linecolor: style.color};
   for (const key of ["xaxis", "yaxis", ...Object.keys(layout)]) {
     if (/^[xy]axis/.test(key)) layout[key] = {automargin: true, ...layout[key], ...axis};
