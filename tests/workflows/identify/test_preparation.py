@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +20,8 @@ import rotorid
 from rotorid.cli import app
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import airframe_toml
+from rotorid.studies.identify.flights import Task, prior, simulate_task
+from rotorid.workflows.identify.preparation import fit_data, prepare_flights
 from tests.workflows.flights_for_tests import TRUTH, made_flight
 
 MOST_FILES = 88
@@ -52,6 +55,18 @@ def identify(folder: Path, *arguments: str) -> None:
     files = [str(folder / "flight.parquet"), "-a", str(folder / "prior.toml"), "-o", str(folder / "out")]
     result = CliRunner().invoke(app, ["identify", *files, "--no-fly-back", *arguments])
     assert result.exit_code == 0, result.output
+
+
+def test_a_command_meets_the_voltage_of_the_time_at_which_it_acts() -> None:
+    airframe = prior()
+    assert airframe.thrust_curve is not None
+    flight = simulate_task(Task(0, 0, 8.0), airframe)
+    preparation = prepare_flights([flight], airframe)
+    commands = fit_data(preparation, ("inertia", "voltage_exponent")).flights[0].commands
+    battery, delay = flight["battery_voltage"], airframe.number("command_delay")
+    volts = np.interp(commands.t + delay, battery.times, battery.values[:, 0])
+    assert delay == 0.008
+    np.testing.assert_allclose(commands.voltage, volts / airframe.thrust_curve.voltage, rtol=1e-12)
 
 
 @pytest.mark.parametrize("known", ["thrust", "mass"])

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float
 from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Space, Vector
 from rotorid.identification.airframe.fit import FlightRecord, make_logged_body
+from rotorid.identification.airframe.priors import prior_value
 from rotorid.identification.airframe.rotor_thrusts import RotorCommands, rotor_command_signal, rotor_model
 from rotorid.identification.rotor_geometry.torque_balance import TorqueBalance, torque_balance_rows
 from rotorid.logs.flight import Flight, Signal
@@ -400,7 +401,10 @@ def _commands(prepared: PreparedFlight, signal: Signal) -> RotorCommands:
     voltage = None
     if "battery_voltage" in flight:
         battery = flight["battery_voltage"]
-        voltage = np.interp(t, battery.times, battery.values[:, 0])
+        acting = (
+            t + prior_value(airframe, "command_delay")[0]
+        )  # a command meets the voltage of the time at which it acts
+        voltage = np.interp(acting, battery.times, battery.values[:, 0])
     return rotor_model(airframe).commands(t, values, voltage)
 
 
