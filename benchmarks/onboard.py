@@ -46,12 +46,13 @@ def _nemo() -> AbstractEstimator:
 
 
 MAKERS: dict[str, Callable[[], AbstractEstimator]] = {
-    "EKF": lambda: ekf(flights.SYSTEM),
-    "UKF": lambda: ukf(flights.SYSTEM),
+    "EKF": lambda: ekf(flights.SYSTEM, agile=False),
+    "EKF with agile filter": lambda: ekf(flights.SYSTEM),
+    "UKF": lambda: ukf(flights.SYSTEM, agile=False),
     "EKF, multirotor": lambda: ekf(multirotor(load_airframe("px4-sih-quad"))),
     "UKF, multirotor": lambda: ukf(multirotor(load_airframe("px4-sih-quad"))),
-    "MSCKF": lambda: msckf(flights.SYSTEM),
-    "SWLS": lambda: swls(flights.SYSTEM),
+    "MSCKF": lambda: msckf(flights.SYSTEM, agile=False),
+    "SWLS": lambda: swls(flights.SYSTEM, agile=False),
     "adaptive": lambda: adaptive(flights.SYSTEM),
     "MO": lambda: momentum_observer(rigid_multirotor(load_airframe("quadrotor-x"))),
     "acceleration observer": lambda: acceleration_observer(rigid_multirotor(load_airframe("quadrotor-x"))),

@@ -35,3 +35,12 @@ def test_a_step_of_the_mass_is_followed_without_overshoot(name, factor):
     assert np.max(np.sign(factor - 1.0) * error[:, :50]) < 0.04
     assert np.max(np.abs(error[:, 30])) < 0.04
     assert np.all(np.any(np.asarray(estimate.health)[:, STEP : STEP + 30] == Health.RECOVERING, axis=1))
+
+
+@pytest.mark.parametrize("name", ["ekf", "ukf", "msckf", "swls"])
+def test_the_agile_filter_can_be_left_out(name):
+    build = ESTIMATORS[name].build
+    filter_ = build(SYSTEMS["bare"])
+    samples, _ = matched(filter_, 0, 50)
+    assert filter_.init(samples).agile is not None
+    assert build(SYSTEMS["bare"], agile=False).init(samples).agile is None

@@ -14,10 +14,11 @@ contains one of them and further states of the filter.
    parameters that change quickly (mass, wind) move first and constant ones (drag) hardly move. States that have blocks of their
    own are reset and await a measurement: those of a rejected block, and after a bias all of them, since their estimates lag
    behind and the correction of this lag would make the parameters overshoot. The estimate says RECOVERING for a while.
-   With a single tracked parameter, an agile filter runs beside the main one; its parameter drifts `AGILITY` times as fast.
-   After a bias, its estimate and uncertainty are taken over instead of a reset: they contain the measurements since the change,
-   and the correlation of the parameter with the states that lag behind. (With several parameters, it would attribute a change
-   of one to the others.) An agile filter that rejects what the main one accepts is set to the main one.
+   With a single tracked parameter, an agile filter runs beside the main one unless it is not wanted; its parameter drifts
+   `AGILITY` times as fast. After a bias, its estimate and uncertainty are taken over instead of a reset: they contain the
+   measurements since the change, and the correlation of the parameter with the states that lag behind. (With several
+   parameters, it would attribute a change of one to the others.) An agile filter that rejects what the main one accepts is set
+   to the main one.
 5. Gaps. After a gap longer than `max_gap` all states are reset. After invalid numbers the whole prior is restored.
 
 Reference for the two models: Y. Bar-Shalom, X. R. Li, T. Kirubarajan, Estimation with Applications to Tracking and Navigation,
@@ -108,8 +109,8 @@ class AgileFilter(eqx.Module):
 
 
 class FilterState(eqx.Module):
-    """State of a Gaussian filter. z: joint point. uncertainty: of z. agile: is taken over after a bias, None with several
-    tracked parameters. elapsed: s since the start. The rest is for monitoring."""
+    """State of a Gaussian filter. z: joint point. uncertainty: of z. agile: is taken over after a bias; None with several
+    tracked parameters, and where it is not wanted. elapsed: s since the start. The rest is for monitoring."""
 
     z: Float[Array, " size"]
     uncertainty: Uncertainty
@@ -143,6 +144,7 @@ class AbstractGaussianFilter(AbstractEstimator):
     """A filter with a mean on the joint manifold and an uncertainty in its tangent space."""
 
     tuning: eqx.AbstractVar[Tuning]
+    is_agile: eqx.AbstractVar[bool]
 
     @abstractmethod
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Uncertainty:
@@ -187,10 +189,11 @@ class AbstractGaussianFilter(AbstractEstimator):
         blocks, output_dim = len(joint.system.outputs), joint.system.outputs.dim
         dtype = tuning.initial.dtype
         z, uncertainty = self._prior()
+        has_agile = self.is_agile and joint.space.dim == joint.states_dim + 1
         return FilterState(
             z=z,
             uncertainty=uncertainty,
-            agile=AgileFilter(z, uncertainty) if self.joint.space.dim == self.joint.states_dim + 1 else None,
+            agile=AgileFilter(z, uncertainty) if has_agile else None,
             elapsed=jnp.zeros((), dtype),
             blocks=BlockStatus(jnp.zeros(blocks, dtype), jnp.ones(blocks, bool)),
             bias=InnovationBias.none(output_dim, dtype),

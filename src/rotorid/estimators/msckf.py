@@ -67,6 +67,7 @@ class MSCKF(AbstractGaussianFilter):
 
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
+    is_agile: bool = eqx.field(default=True, static=True, kw_only=True)
     shares: Float[Array, " window"]
 
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Clones:
@@ -236,6 +237,7 @@ def msckf(
     window: int | None = None,
     shares: Sequence[float] | None = None,
     method: Method = "midpoint",
+    agile: bool = True,
     **tuning: Any,
 ) -> MSCKF:
     """Make a multi-state constraint Kalman filter over a System, with its default tuning.
@@ -248,6 +250,8 @@ def msckf(
             follows a change of a parameter almost as fast as the EKF: information that is used later arrives
             later.
         method: integrator of a step: "euler", "midpoint" or "rk4".
+        agile: whether an agile filter runs beside it, which makes steps of a single tracked parameter overshoot
+            less, and takes about twice as long; without effect where several parameters are tracked.
         tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
@@ -257,7 +261,8 @@ def msckf(
     Source: seed 000, section 4.2.2, eqs. 9-14 and 49.
     """
     joint = Joint(system, method)
-    return MSCKF(joint, Tuning.of(joint, **tuning), jnp.asarray(_shares(window, shares), dtype=float))
+    weights = jnp.asarray(_shares(window, shares), dtype=float)
+    return MSCKF(joint, Tuning.of(joint, **tuning), weights, is_agile=agile)
 
 
 def _shares(window: int | None, shares: Sequence[float] | None) -> tuple[float, ...]:

@@ -83,6 +83,7 @@ class SWLS(AbstractGaussianFilter):
 
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
+    is_agile: bool = eqx.field(default=True, static=True, kw_only=True)
     threshold: Float[Array, ""]
     preintegration: AbstractPreintegration = eqx.field(static=True)
     nodes: int = eqx.field(static=True)
@@ -290,6 +291,7 @@ def swls(
     loss: Loss = "squares",
     threshold: float = 3.0,
     method: Method = "midpoint",
+    agile: bool = True,
     **tuning: Any,
 ) -> SWLS:
     """Make a sliding-window least-squares estimator over a System, with its default tuning.
@@ -306,6 +308,8 @@ def swls(
         threshold: distance at which the weight of a measurement begins to fall, in standard deviations; above
             0.
         method: integrator of a step: "euler", "midpoint" or "rk4".
+        agile: whether an agile filter runs beside it, which makes steps of a single tracked parameter overshoot
+            less, and takes about twice as long; without effect where several parameters are tracked.
         tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
     Returns:
         The estimator, for `run`, `run_many` or `Stream`.
@@ -331,4 +335,5 @@ def swls(
         window + 1,
         iterations,
         loss,
+        is_agile=agile,
     )

@@ -43,6 +43,7 @@ class UKF(AbstractGaussianFilter):
 
     joint: Joint = eqx.field(static=True)
     tuning: Tuning
+    is_agile: bool = eqx.field(default=True, static=True, kw_only=True)
 
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std)
@@ -140,12 +141,14 @@ class UKF(AbstractGaussianFilter):
         return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * deviations
 
 
-def ukf(system: System, *, method: Method = "midpoint", **tuning: Any) -> UKF:
+def ukf(system: System, *, method: Method = "midpoint", agile: bool = True, **tuning: Any) -> UKF:
     """Make a square-root unscented Kalman filter over a System, with its default tuning.
 
     Args:
         system: any System.
         method: integrator of a step: "euler", "midpoint" or "rk4".
+        agile: whether an agile filter runs beside it, which makes steps of a single tracked parameter overshoot
+            less, and takes about twice as long; without effect where several parameters are tracked.
         tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
@@ -154,4 +157,4 @@ def ukf(system: System, *, method: Method = "midpoint", **tuning: Any) -> UKF:
     Source: seed 000, section 4.2.3, eqs. 15-17.
     """
     joint = Joint(system, method)
-    return UKF(joint, Tuning.of(joint, **tuning))
+    return UKF(joint, Tuning.of(joint, **tuning), is_agile=agile)
