@@ -10,7 +10,7 @@ import pytest
 
 from rotorid.errors import AirframeError, LinkError
 from rotorid.live.link.link import Link
-from rotorid.live.link.parameter_download import download_parameters
+from rotorid.live.link.parameter_download import Download, download_parameters
 from rotorid.models.airframe.from_log.make import airframe_from_parameters
 from rotorid.models.multirotor.thrust_uncertainty import is_weighed
 from tests.live.scripted_vehicle import ScriptedVehicle
@@ -51,10 +51,10 @@ class Vehicle(Link):
         self.mavlink = common.MAVLink(None, srcSystem=1, srcComponent=1)
         self.answers: list[bytes] = []
         self.asked = 0
+        self.now = 0.0  # s, of a virtual clock
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
-        if not self.answers:
-            time.sleep(timeout)
+        self.now += 0.0 if self.answers else timeout
         return (time.time_ns(), self.answers.pop(0)) if self.answers else None
 
     def send(self, data: bytes) -> None:
@@ -84,8 +84,12 @@ class Vehicle(Link):
         pass
 
 
+def download(vehicle: Vehicle, wait: float) -> Download:
+    return download_parameters(vehicle, wait=wait, clock=lambda: vehicle.now)
+
+
 def test_all_parameters_of_an_airframe_arrive_on_a_lossy_link() -> None:
-    said = download_parameters(Vehicle(PX4, 12, lost=3, volts=15.2), wait=20.0)
+    said = download(Vehicle(PX4, 12, lost=3, volts=15.2), wait=20.0)
     assert {name: pytest.approx(value) for name, value in PX4.items()} == dict(said.parameters)
     assert said.voltage == pytest.approx(15.2)
     airframe = airframe_from_parameters(
@@ -114,7 +118,7 @@ def test_losses_a_restart_and_parameters_that_nobody_asked_for() -> None:
 
 
 def test_ardupilot_has_a_frame_and_a_hover_throttle() -> None:
-    said = download_parameters(Vehicle(ARDUPILOT, 3), wait=20.0)
+    said = download(Vehicle(ARDUPILOT, 3), wait=20.0)
     airframe = airframe_from_parameters(said.parameters, (3.0, 0.02), 0.7, source="made")
     assert [rotor.direction for rotor in airframe.rotors] == ["ccw", "ccw", "cw", "cw"]
     curve = airframe.thrust_curve
@@ -124,9 +128,9 @@ def test_ardupilot_has_a_frame_and_a_hover_throttle() -> None:
 
 def test_what_a_link_does_not_say_is_said_in_one_line() -> None:
     with pytest.raises(LinkError, match="no multirotor"):
-        download_parameters(Vehicle(PX4, 12, kind=1), wait=0.3)
+        download(Vehicle(PX4, 12, kind=1), wait=0.3)
     with pytest.raises(LinkError, match="answers no request"):
-        download_parameters(Vehicle({}, 3), wait=0.3)
+        download(Vehicle({}, 3), wait=0.3)
     without_hover = {name: value for name, value in ARDUPILOT.items() if name != "MOT_THST_HOVER"}
     with pytest.raises(AirframeError, match="made: no hover throttle"):
         airframe_from_parameters(without_hover, (3.0, 0.02), source="made")
