@@ -57,9 +57,7 @@ def test_messages_of_a_recorded_flight(flights: Path) -> None:
     session.prepare()
     for arrival, data in tlog_packets(folder / "dev.tlog"):
         snapshots += session.feed(arrival, data)
-        if (
-            session.reader.timeline.latest > 100.0
-        ):  # three steps of the mass; the whole flight takes twice as long
+        if session.reader.timeline.latest > 100.0:  # three steps of the mass
             break
     snapshots = [s for s in snapshots if s.attitude is not None]
     assert set(snapshots[-1].readings) >= {"mass"}
