@@ -401,9 +401,8 @@ def _commands(prepared: PreparedFlight, signal: Signal) -> RotorCommands:
     voltage = None
     if "battery_voltage" in flight:
         battery = flight["battery_voltage"]
-        acting = (
-            t + prior_value(airframe, "command_delay")[0]
-        )  # a command meets the voltage of the time at which it acts
+        # a command meets the voltage of the time at which it acts
+        acting = t + prior_value(airframe, "command_delay")[0]
         voltage = np.interp(acting, battery.times, battery.values[:, 0])
     return rotor_model(airframe).commands(t, values, voltage)
 
