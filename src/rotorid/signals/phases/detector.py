@@ -28,7 +28,7 @@ from typing import Final
 
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.signals.phases.phase import Phase, PhaseChange, PhaseRow
-from rotorid.signals.phases.support import IMPACT, SIGMAS, Support, SupportEstimator, filtered
+from rotorid.signals.phases.support import Support, SupportEstimator, filtered, least_support
 
 GROUND_EFFECT: Final = 0.5
 """Height of the ground effect where the rotors' places are not known, m; at most this."""
@@ -170,11 +170,11 @@ class PhaseDetector:
         """Whether the vehicle flies after a gap: the rotors carry it, or it moves."""
         assert self._gap is not None
         if math.isnan(self._most_support):
-            self._most_support = max(IMPACT, SIGMAS * support.noise)
+            self._most_support = least_support(support.noise)
         is_carried = abs(support.share) < self._most_support
         if math.isnan(support.share):
             is_carried = self._support.thrust_share > _CARRIED
-        if is_carried or row.speed > _MOVING or abs(row.climb_rate) > _BOUNCE:
+        if is_carried or _is_moving(row):
             self._not_carried_since = math.nan
             self._flown += dt
         else:
@@ -312,9 +312,8 @@ class PhaseDetector:
         idle = self._support.thrust_share < _TURNING and self._force[2] > _UPRIGHT * GRAVITY
         if self._lasts("idle", row.t, idle) > _IDLE_TIME:
             return Phase.GROUND, row.t
-        is_carried = abs(support.share) < max(IMPACT, SIGMAS * support.noise)
-        is_moving = row.speed > _MOVING or abs(row.climb_rate) > _BOUNCE
-        flies = self._lasts("flies", row.t, self._is_struck and is_carried and is_moving)
+        is_carried = abs(support.share) < least_support(support.noise)
+        flies = self._lasts("flies", row.t, self._is_struck and is_carried and _is_moving(row))
         return (Phase.FLIGHT, row.t) if flies > _FLIES_AGAIN else None
 
     def _is_lying(self, row: PhaseRow) -> bool:
@@ -370,3 +369,7 @@ class PhaseDetector:
         self._usual_shares = [
             old + share * (new - old) for old, new in zip(self._usual_shares, shares, strict=True)
         ]
+
+
+def _is_moving(row: PhaseRow) -> bool:
+    return row.speed > _MOVING or abs(row.climb_rate) > _BOUNCE

@@ -78,6 +78,11 @@ class Support(NamedTuple):
     start: float | None
 
 
+def least_support(noise: float) -> float:
+    """Least share of the weight that is no noise. noise: standard deviation of the share."""
+    return max(IMPACT, SIGMAS * noise)
+
+
 class _Past(NamedTuple):
     """A row. support: N / (m g). log_mass: ln(T / f). is_usual, is_steady: whether it is used for the mass, and for a fall.
     fall: s of the module, nan where it is not defined."""
@@ -189,7 +194,7 @@ class SupportEstimator:
         least_fall = self._least_fall
         if now.fall > least_fall and not abs(now.climb_rate) > _FASTEST_DOWN:
             return self._first(lambda past: past.fall > _START_FALL * least_fall)
-        least = max(IMPACT, SIGMAS * math.sqrt(self._support_variance))
+        least = least_support(math.sqrt(self._support_variance))
         if self._t > self._last_climb + _NO_CLIMB and now.support > least and now.climb_rate < _FASTEST_UP:
             lowest, fastest = min((p.climb_rate, p.t) for p in self._past if p.t >= now.t - _SHORT)
             if lowest < -_LEAST_DESCENT and now.climb_rate > 0.6 * lowest:
