@@ -59,6 +59,21 @@ class Filtered(NamedTuple):
     log_likelihood: Float[Array, " n"]
 
 
+class Gain(NamedTuple):
+    """Of a measurement whose innovation has the covariance Q = L D L'.
+
+    pivots: D. is_significant: which of them are above rounding. whitened: L^-1 e. lower: L^-1. weights: 1 / D, 0 where exactly
+    predicted. K: the gain.
+    """
+
+    pivots: Float[Array, " m"]
+    is_significant: Bool[Array, " m"]
+    whitened: Float[Array, " m"]
+    lower: Float[Array, "m m"]
+    weights: Float[Array, " m"]
+    K: Float[Array, "p m"]
+
+
 class Smoothed(NamedTuple):
     """The states given all rows. s, S: mean and covariance."""
 
@@ -217,6 +232,7 @@ def matrices_by_row(model: Dlm, n: int, *, roots: bool = False) -> tuple[Float[A
 def predict(
     m: Float[Array, " p"], C: Float[Array, "p p"], G: Float[Array, "p p"], W: Float[Array, "p p"]
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
+    """Mean a and covariance R of the state at the next row."""
     return G @ m, symmetric(G @ C @ G.T + W)
 
 
@@ -232,31 +248,47 @@ def update(
 
     A missing measurement has a row of zeros in F and an independent noise, so that it has no effect.
     """
-    size, p = F.shape
+    p = F.shape[1]
     F = jnp.where(mask[:, None], F, 0.0)
     V = jnp.where(mask[:, None] & mask, V, 0.0) + jnp.diag(jnp.where(mask, 0.0, 1.0).astype(V.dtype))
     e = jnp.where(mask, value - F @ a, 0.0)
-    FR = F @ R
-    Q = symmetric(FR @ F.T + V)
-    pivots, is_significant, columns = eliminate(
-        Q, jnp.concatenate([e[:, None], jnp.eye(size, dtype=Q.dtype)], axis=1)
-    )
-    whitened, lower = columns[:, 0], columns[:, 1:]  # L^-1 e and L^-1 of Q = L D L'
-    weights = reciprocals(pivots, is_significant)
-    K = FR.T @ (lower.T @ (weights[:, None] * lower))
+    pivots, is_significant, whitened, _, weights, K = gain(R, F, V, e)
     residual_map = jnp.eye(p, dtype=R.dtype) - K @ F
     C = symmetric(residual_map @ R @ residual_map.T + K @ V @ K.T)
     is_contradicted = ~is_significant & (
         jnp.abs(whitened) > EXACT_TOLERANCE * (jnp.abs(value) + jnp.abs(F @ a))
     )
-    logs = jnp.log(jnp.where(is_significant, pivots, 1.0)) + jnp.where(
-        mask & is_significant, math.log(2.0 * math.pi), 0.0
-    )
-    total = -0.5 * jnp.sum(logs + weights * whitened * whitened)
+    total = -0.5 * jnp.sum(log_variances(pivots, is_significant, mask) + weights * whitened * whitened)
     total = jnp.where(jnp.any(is_contradicted), -jnp.inf, total)
     standardised = whitened * is_significant / jnp.sqrt(jnp.where(is_significant, pivots, 1.0))
     return a + K @ e, C, standardised, total
 
 
+def gain(
+    R: Float[Array, "p p"], F: Float[Array, "m p"], V: Float[Array, "m m"], e: Float[Array, " m"]
+) -> Gain:
+    """The gain of a measurement with the innovation e, before which the states have the covariance R."""
+    FR = F @ R
+    Q = symmetric(FR @ F.T + V)
+    pivots, is_significant, columns = eliminate(
+        Q, jnp.concatenate([e[:, None], jnp.eye(len(e), dtype=Q.dtype)], axis=1)
+    )
+    whitened, lower = columns[:, 0], columns[:, 1:]
+    weights = reciprocals(pivots, is_significant)
+    return Gain(
+        pivots, is_significant, whitened, lower, weights, FR.T @ (lower.T @ (weights[:, None] * lower))
+    )
+
+
+def log_variances(
+    pivots: Float[Array, " m"], is_significant: Bool[Array, " m"], mask: Bool[Array, " m"]
+) -> Float[Array, " m"]:
+    """log D + log 2 pi of the measured entries that are not exactly predicted, 0 of the others."""
+    return jnp.log(jnp.where(is_significant, pivots, 1.0)) + jnp.where(
+        mask & is_significant, math.log(2.0 * math.pi), 0.0
+    )
+
+
 def symmetric(A: Float[Array, "k k"]) -> Float[Array, "k k"]:
+    """The symmetric part of a matrix that is symmetric but for rounding."""
     return 0.5 * (A + A.T)

@@ -14,7 +14,6 @@ by forward and reverse mode are therefore those of the whole series.
 
 from __future__ import annotations
 
-import math
 from typing import Final, NamedTuple
 
 import jax
@@ -23,14 +22,14 @@ from jaxtyping import Array, Bool, Float
 
 from rotorid.estimators.dlm.filter import (
     EXACT_TOLERANCE,
+    gain,
+    log_variances,
     matrices_by_row,
     measured,
     predict,
-    symmetric,
     update,
 )
 from rotorid.models.dlm.model import Dlm, Numbers
-from rotorid.numerics.semidefinite import eliminate, reciprocals
 
 _ROWS: Final = 64  # in a block, a power of 2
 _LEAST_BLOCKS: Final = 8  # shorter series are not worth the longer compilation
@@ -142,11 +141,8 @@ def _steady(model: Dlm, C: Float[Array, "p p"]) -> _Steady:
     """Blocks after a row with the covariance C, which does not change any more."""
     F, V, G, W = model.F, model.V, model.G, model.W
     size, p = F.shape
-    R = symmetric(G @ C @ G.T + W)
-    Q = symmetric(F @ R @ F.T + V)
-    pivots, is_significant, lower = eliminate(Q, jnp.eye(size, dtype=Q.dtype))
-    weights = reciprocals(pivots, is_significant)
-    K = R @ F.T @ (lower.T @ (weights[:, None] * lower))
+    _, R = predict(jnp.zeros(p, C.dtype), C, G, W)
+    pivots, is_significant, _, lower, weights, K = gain(R, F, V, jnp.zeros(size, C.dtype))
     A = (jnp.eye(p, dtype=R.dtype) - K @ F) @ G
     powers, power = jnp.eye(p, dtype=R.dtype)[None], A  # A^0, A^1 ...
     while len(powers) < _ROWS:
@@ -159,11 +155,7 @@ def _steady(model: Dlm, C: Float[Array, "p p"]) -> _Steady:
     by_measurements = jnp.where(
         (distance > 0)[:, :, None, None], responses[jnp.maximum(distance - 1, 0)], 0.0
     ) + jnp.where((distance == 0)[:, :, None, None], lower, 0.0)
-    log_variance = jnp.sum(
-        jnp.where(
-            is_significant, jnp.log(jnp.where(is_significant, pivots, 1.0)) + math.log(2.0 * math.pi), 0.0
-        )
-    )
+    log_variance = jnp.sum(log_variances(pivots, is_significant, jnp.ones(size, bool)))
     return _Steady(
         jnp.swapaxes(by_measurements, 1, 2).reshape(_ROWS * size, _ROWS * size),
         by_state.reshape(_ROWS * size, p),
