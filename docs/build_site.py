@@ -49,10 +49,11 @@ def main() -> None:
         sys.exit(INSTALL)
     if arguments.results is not None:
         build(arguments.output, arguments.results)
-    with tempfile.TemporaryDirectory() as scratch:
-        results = arguments.keep or Path(scratch)
-        make_results(results)
-        build(arguments.output, results)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            results = arguments.keep or Path(scratch)
+            make_results(results)
+            build(arguments.output, results)
 
 
 if __name__ == "__main__":
