@@ -212,7 +212,6 @@ class AbstractGaussianFilter(AbstractEstimator):
         process_std = process_std_over(self.joint, tuning, u, dt, reset)
         inflation = jnp.where(state.reset.parameters, RESET_DRIFT_TIME, 0.0)
         drift = tuning.drift_std(dt, state.elapsed, inflation, state.consistency.recovery_time > 0)
-        agile_drift = tuning.drift_std(dt, state.elapsed, inflation + (AGILITY**2 - 1.0) * dt, True)
         retention = jnp.concatenate([jnp.where(reset, 0.0, 1.0), jnp.ones_like(drift)])
 
         def propagate(z, uncertainty, drift):
@@ -221,12 +220,11 @@ class AbstractGaussianFilter(AbstractEstimator):
                 z, uncertainty, u, jnp.minimum(dt, tuning.thresholds.max_gap), retention, noise
             )
 
-        agile = state.agile
-        (z, uncertainty), agile = _each(
-            propagate,
-            (state.z, state.uncertainty, drift),
-            None if agile is None else (agile.z, agile.uncertainty, agile_drift),
-        )
+        agile = None
+        if state.agile is not None:
+            agile_drift = tuning.drift_std(dt, state.elapsed, inflation + (AGILITY**2 - 1.0) * dt, True)
+            agile = state.agile.z, state.agile.uncertainty, agile_drift
+        (z, uncertainty), agile = _each(propagate, (state.z, state.uncertainty, drift), agile)
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
         return eqx.tree_at(
             lambda s: (
@@ -308,6 +306,8 @@ class AbstractGaussianFilter(AbstractEstimator):
             is_recovering=recovery > 0,
         )
         is_restarted = is_inconsistent | is_invalid
+        none = InnovationBias.none(outputs.dim, z.dtype)
+        bias, slow_bias = _where(is_restarted, (none, none), (bias, slow_bias))
         return FilterState(
             z=z,
             uncertainty=uncertainty,
@@ -317,8 +317,8 @@ class AbstractGaussianFilter(AbstractEstimator):
                 rejection_time=jnp.where(is_overdue | is_invalid, 0.0, rejection_time),
                 is_awaited=(is_awaited & ~is_measured) | is_restored | is_invalid,
             ),
-            bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), bias),
-            slow_bias=jax.tree.map(lambda leaf: jnp.where(is_restarted, 0.0, leaf), slow_bias),
+            bias=bias,
+            slow_bias=slow_bias,
             reset=PendingReset(self.joint.states_measured(is_restored), is_reset),
             consistency=Consistency(jnp.where(is_restarted, 1.0, nis_ratio), recovery),
             innovation=jax.tree.map(
