@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -13,6 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.loading import load_script
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -69,14 +70,9 @@ def test_the_source_distribution_has_what_the_tests_need(source: Path, folder: s
 
 
 def test_links_of_the_readme_become_absolute_for_pypi() -> None:
-    spec = importlib.util.spec_from_file_location("absolute_links", ROOT / "docs" / "absolute_links.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     readme = (ROOT / "README.md").read_text()
     targets = re.findall(r"(!?)\[[^][]*\]\(([^)]+)\)", readme) + re.findall(r"(\))\]\(([^)]+)\)", readme)
-    text = module.absolute(readme, "https://example.org/rotorid")
+    text = load_script("absolute_links").absolute(readme, "https://example.org/rotorid")
     assert len(targets) > 30
     for mark, target in targets:
         kind = "raw" if mark == "!" else "blob"

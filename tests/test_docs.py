@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 import os
@@ -17,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from tests.docs_page import blocks, commands
+from tests.loading import load_script
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,20 +64,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, runner: Callable[[Path, P
     return folder
 
 
-def module(name: str) -> ModuleType:
-    """A script in docs/."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
 @pytest.fixture(scope="session")
 def generator() -> ModuleType:
     """docs/generate_cli.py."""
-    return module("generate_cli")
+    return load_script("generate_cli")
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
@@ -110,19 +100,19 @@ def test_the_reference_of_the_commands_is_up_to_date(generator: ModuleType) -> N
 
 
 def test_the_numbers_of_how_to_choose_are_those_of_the_study() -> None:
-    fill = module("fill_numbers")
+    fill = load_script("fill_numbers")
     text = fill.PAGE.read_text()
     assert text.count("** (`") >= 30
     assert text == fill.filled(text), "run `make docs`"
 
 
 def test_the_page_of_the_studies_is_that_of_their_rows() -> None:
-    make = module("make_studies")
+    make = load_script("make_studies")
     assert make.PAGE.read_text() == make.page(), "run `python docs/make_studies.py --page`"
 
 
 def test_the_tables_of_size_priors_are_those_of_the_public_vehicles() -> None:
-    fill = module("fill_size_priors")
+    fill = load_script("fill_size_priors")
     text = fill.PAGE.read_text()
     assert all(vehicle.name in text for vehicle in fill.public_vehicles())
     assert text == fill.filled(text), "run `make docs`"

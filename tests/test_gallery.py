@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.loading import load_script
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 150_000
@@ -18,13 +18,7 @@ LARGEST = 150_000
 @pytest.fixture(scope="module")
 def gallery() -> ModuleType:
     """docs/make_gallery.py."""
-    spec = importlib.util.spec_from_file_location("make_gallery", ROOT / "docs" / "make_gallery.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_gallery"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("make_gallery")
 
 
 def test_every_report_has_a_small_picture_and_a_place(gallery: ModuleType) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
+import importlib
 import json
 import os
 import re
@@ -14,6 +14,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.loading import load_script
+
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "docs" / "run_tutorials.py"
 PATHS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
@@ -22,13 +24,7 @@ PATHS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 @pytest.fixture(scope="module")
 def tutorials() -> ModuleType:
     """docs/run_tutorials.py."""
-    spec = importlib.util.spec_from_file_location("run_tutorials", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["run_tutorials"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("run_tutorials")
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 import types
@@ -24,6 +23,7 @@ from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
 from rotorid.numerics import integrators
 from tests.export.vehicles import accepted, skewed, with_quantities
+from tests.loading import load_file
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -33,16 +33,6 @@ AIRFRAME = accepted(
         skewed(), rotor_drag=Quantity((0.1,), "N^0.5 s/m"), rotor_inflow=Quantity((0.05,), "N^0.5 s/m")
     )
 )
-
-
-def loaded(path: Path) -> types.ModuleType:
-    """A Python file that was exported."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def written(files: dict[str, bytes], folder: Path) -> Path:
@@ -82,18 +72,18 @@ def flown() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def acados(tmp_path_factory) -> types.ModuleType:
     """The exported file, beside its functions."""
     folder = written(acados_files(AIRFRAME), tmp_path_factory.mktemp("acados"))
-    return loaded(folder / "acados_model.py")
+    return load_file(folder / "acados_model.py")
 
 
 def test_mujoco_follows(flown, tmp_path):
     x0, commands, states = flown
     folder = written(mujoco_files(AIRFRAME), tmp_path)
-    thrust = loaded(folder / "fly.py").thrust
+    thrust = load_file(folder / "fly.py").thrust
     model = mujoco.MjModel.from_xml_path(str(folder / "model.xml"))
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
     np.testing.assert_allclose([*data.qpos[3:], *data.act[:4]], [*x0[:4], *x0[13:]], atol=1e-9)
-    np.testing.assert_allclose(data.ctrl, thrust(loaded(folder / "fly.py").HOVER), atol=1e-9)
+    np.testing.assert_allclose(data.ctrl, thrust(load_file(folder / "fly.py").HOVER), atol=1e-9)
     asked, found = thrust(commands), np.zeros_like(states)
     for k in range(STEPS):
         data.ctrl[:] = asked[k]

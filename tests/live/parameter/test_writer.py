@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
 import os
@@ -29,6 +28,7 @@ from tests.live.parameter.simulated_autopilot import (
     float32,
     world,
 )
+from tests.loading import load_script
 
 HOVER = float32(0.49)  # of 1 kg on four rotors of 5 N
 PER_KG = 9.81 / 20.0
@@ -453,12 +453,7 @@ def test_another_vehicle_after_a_lost_link_is_not_written(made: World) -> None:
 
 
 def test_the_picture_in_the_documentation(state: Path) -> None:
-    path = Path(__file__).parents[3] / "docs" / "draw_parameter_writes.py"
-    spec = importlib.util.spec_from_file_location("draw_parameter_writes", path)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script("draw_parameter_writes")
     first, following = script.fly()
     check_writes(following, pilot=HOVER)
     values = [HOVER, *(value for _, value in first.writes)]
