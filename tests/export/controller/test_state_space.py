@@ -15,8 +15,9 @@ from rotorid.models.airframe.airframe import load_airframe
 from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 from rotorid.models.multirotor.rigid import rigid_multirotor
 from rotorid.models.system import parameter_values
-from tests.export.test_follow import loaded, written
+from tests.export.test_follow import written
 from tests.export.vehicles import accepted, skewed
+from tests.loading import load_file
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def folder(tmp_path_factory):
 
 def test_control_loads_it_and_its_slopes_are_those_of_differences(folder):
     """Central differences of the System in the chart about hover; the poles are those of the slopes."""
-    model = loaded(folder / "hover.py").state_space()
+    model = load_file(folder / "hover.py").state_space()
     table = json.loads((folder / "state_space.json").read_text())
     assert isinstance(model, control.StateSpace)
     assert model.state_labels[:3] == ["attitude_x", "attitude_y", "attitude_z"]
