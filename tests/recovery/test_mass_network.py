@@ -30,13 +30,15 @@ CRAZYFLIES = {
 def px4_network(flights: Path, name: str) -> TrainedMassModel:
     folder = flights / "px4_sih"
     flight = flight_of(folder / f"{name}.ulg", folder / f"{name}_truth.csv")
-    return learn_mass([flight], load_airframe("px4-sih-quad")).model
+    model = learn_mass([flight], load_airframe("px4-sih-quad")).model
+    return dataclasses.replace(model, is_same_vehicle=True)
 
 
 @functools.cache
 def crazyflie_network(flights: Path, numbers: tuple[int, ...]) -> TrainedMassModel:
     logs = [read(flights / "crazyflie_crazyswarm2" / f"log{n}") for n in numbers]
-    return learn_mass(logs, load_airframe("crazyflie-crazyswarm2"), [CRAZYFLIES[n] for n in numbers]).model
+    model = learn_mass(logs, load_airframe("crazyflie-crazyswarm2"), [CRAZYFLIES[n] for n in numbers]).model
+    return dataclasses.replace(model, is_same_vehicle=True)
 
 
 def longest_miss(found: Track, truth: np.ndarray) -> float:

@@ -36,6 +36,9 @@ _AUTOPILOTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _MOST_NODES: Final = 10_000
 
+OTHER_VEHICLE_STD: Final = 0.08
+"""Relative standard deviation between the thrusts of vehicles of one kind at the same command: propellers, motors, cells."""
+
 
 Autopilot = tuple[str, str]
 """Kind and serial number, "" where a log does not tell them."""
@@ -45,7 +48,7 @@ Autopilot = tuple[str, str]
 class TrainedMassModel:
     """A network with its vehicle. system: name of its System. rotor_input: what drove the rotors. flights: names of the
     training flights. held_out_rms: relative error of the mass on rows that it was not trained on.
-    autopilots: of these flights.
+    autopilots: of these flights. is_same_vehicle: whether the user says that all logs are of the vehicle of the training.
     """
 
     network: MassNetwork
@@ -55,11 +58,26 @@ class TrainedMassModel:
     flights: tuple[str, ...] = ()
     held_out_rms: float = 0.0
     autopilots: tuple[Autopilot, ...] = ()
+    is_same_vehicle: bool = False
 
     @property
     def description(self) -> str:
         """One line for a report."""
         return f"mass network of {len(self.flights)} flights"
+
+    def is_confirmed_for(self, flight: Flight | None) -> bool:
+        """Whether a flight is of the vehicle of the training, by its serial number or by the user. None: not known yet."""
+        if self.is_same_vehicle:
+            return True
+        return flight is not None and bool(flight.identity) and autopilot_of(flight) in self.autopilots
+
+    def network_for(self, flight: Flight | None) -> MassNetwork:
+        """The network for a flight. Its band is widened by OTHER_VEHICLE_STD where the vehicle is not confirmed."""
+        if self.is_confirmed_for(flight):
+            return self.network
+        errors = self.network.errors
+        std = np.asarray(np.hypot(errors.flight_std, OTHER_VEHICLE_STD))
+        return dataclasses.replace(self.network, errors=dataclasses.replace(errors, flight_std=std))
 
 
 def rotor_input_of(system: System) -> str:
@@ -148,11 +166,12 @@ def check_use(model: TrainedMassModel, flight: Flight, airframe: Airframe, name:
 
 
 def identity_findings(model: TrainedMassModel, flight: Flight) -> tuple[Finding, ...]:
-    """A warning unless a serial number proves that a network and a log are of one vehicle: the mass of a similar one is wrong
-    with good health."""
-    if flight.identity and autopilot_of(flight) in model.autopilots:
+    """A warning unless a network and a log are known to be of one vehicle: the mass of a similar one is wrong, and the band
+    is wider for that."""
+    if model.is_confirmed_for(flight):
         return ()
-    return (Finding("vehicle_unconfirmed", Severity.WARNING, {"vehicle": model.airframe.name}),)
+    values = {"vehicle": model.airframe.name, "relative_std": OTHER_VEHICLE_STD}
+    return (Finding("vehicle_unconfirmed", Severity.WARNING, values),)
 
 
 def autopilot_of(flight: Flight) -> Autopilot:

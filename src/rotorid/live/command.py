@@ -20,6 +20,7 @@ from rotorid.terminal.arguments import (
     KnownMass,
     MassModel,
     MassOption,
+    SameVehicle,
     Span,
     airframe_option,
     estimator_names,
@@ -86,6 +87,7 @@ def live(
     ] = None,
     known_mass: KnownMass = None,
     model: MassModel = None,
+    same_vehicle: SameVehicle = False,
     wrench: Annotated[
         bool | None,
         typer.Option(
@@ -233,7 +235,7 @@ def live(
             setup_jax()
         from rotorid.models.airframe.mass import with_mass
 
-        network = _network(model, estimator, known_mass, recording)
+        network = _network(model, same_vehicle, estimator, known_mass, recording)
         if network is not None and airframe is None and recording is None:
             vehicle = with_mass(network.airframe, mass_and_std(mass))
         else:
@@ -371,12 +373,16 @@ def _airframe(
 
 
 def _network(
-    model: Path | None, estimator: str | None, known_mass: float | None, recording: Recording | None
+    model: Path | None,
+    is_same_vehicle: bool,
+    estimator: str | None,
+    known_mass: float | None,
+    recording: Recording | None,
 ) -> TrainedMassModel | None:
     """The network of `--model`, for the estimator of the options or of the recording."""
     recorded = {} if recording is None else recording.settings
     names = estimator_names(estimator or recorded.get("estimator", "ekf"), STREAM_ESTIMATORS)
-    return mass_model_of(model, names, known_mass)
+    return mass_model_of(model, names, known_mass, is_same_vehicle)
 
 
 def _settings(

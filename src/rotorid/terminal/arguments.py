@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 from collections.abc import Collection
@@ -164,6 +165,15 @@ MassModel = Annotated[
     ),
 ]
 
+SameVehicle = Annotated[
+    bool,
+    typer.Option(
+        "--same-vehicle",
+        help="The logs are of the very vehicle of the training of --model. Without it and without a serial number in the logs, "
+        "the band of elm is wider, since a similar vehicle can have another thrust.",
+    ),
+]
+
 Mcap = Annotated[
     bool,
     typer.Option(
@@ -305,12 +315,16 @@ def estimator_names(text: str, table: Collection[str] = ESTIMATORS) -> tuple[Est
 
 
 def mass_model_of(
-    folder: Path | None, names: Collection[EstimatorName], known_mass: float | None = None
+    folder: Path | None,
+    names: Collection[EstimatorName],
+    known_mass: float | None = None,
+    is_same_vehicle: bool = False,
 ) -> TrainedMassModel | None:
     """The model of the option `--model` for these estimators; None where none of them needs one.
 
     Raises:
-        SettingError: an estimator needs a model and there is none, or the reverse, or the mass is fixed.
+        SettingError: an estimator needs a model and there is none, or the reverse, or the mass is fixed, or `--same-vehicle` is
+            without a model.
         LogFormatError: the folder has no mass network.
     """
     needing = [name for name in names if name in LEARNED_ESTIMATORS]
@@ -319,6 +333,8 @@ def mass_model_of(
             raise SettingError(
                 f"{needing[0]} needs a trained network: give --model, a folder of `rotorid learn-mass`"
             )
+        if is_same_vehicle:
+            raise SettingError("--same-vehicle is for --model, a folder of `rotorid learn-mass`")
         return None
     if not needing:
         raise SettingError(
@@ -330,7 +346,7 @@ def mass_model_of(
         )
     from rotorid.learning.mass_network_files import load_network
 
-    return load_network(folder)
+    return dataclasses.replace(load_network(folder), is_same_vehicle=is_same_vehicle)
 
 
 def system_name(text: str) -> SystemName:

@@ -127,6 +127,7 @@ def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.Monke
     assert "--model" in refused(*use, "elm")
     assert "elm" in refused(*use, "ekf", "--model", "net")
     assert "--known-mass" in refused(*use, "elm", "--model", "net", "--known-mass", "1")
+    assert "--same-vehicle is for --model" in refused(*use, "ekf", "--same-vehicle")
     assert "learn-mass" in refused(*use, "elm", "--model", "nowhere")
     assert "learn-mass" in refused(*use, "elm", "--model", "flight1.csv")
     assert "not a complete mass network" in refused(*use, "elm", "--model", "cut")
@@ -146,6 +147,33 @@ def test_errors_are_one_line(folder: Path, call: Call, monkeypatch: pytest.Monke
     assert "kg" in refused(*TRAIN[:-1], "none", "--masses", "heavy")
     assert "above 0" in refused(*TRAIN[:-1], "none", "--masses", "-1")
     assert not (folder / "none").exists()
+
+
+def test_the_band_holds_for_a_similar_vehicle(folder: Path, call: Call) -> None:
+    """Its rotors have 10 % less thrust at the same command; no serial number tells the vehicles apart."""
+    call(folder, *TRAIN)
+    flight = simulate("loop", "steps", 2, duration=12.0)
+    thrust = flight["thrust"]
+    signals = flight.signals | {"thrust": dataclasses.replace(thrust, values=thrust.values / 0.9)}
+    write_table(dataclasses.replace(flight, signals=signals), folder / "weaker.csv")
+
+    def coverage(*options: str) -> tuple[float, set[str]]:
+        call(folder, "track", "weaker.csv", "-e", "elm", "--model", "net", "-o", "similar", *options)
+        table = pl.read_parquet(folder / "similar" / "estimates.parquet").filter(pl.col("health") == "ok")
+        true_mass = flight["true_mass"]
+        rows = np.searchsorted(true_mass.times, table["t"].to_numpy(), side="right") - 1
+        errors = np.abs(table["mass"].to_numpy() - true_mass.values[rows, 0])
+        numbers = json.loads((folder / "similar" / "summary.json").read_text())
+        codes = {finding["code"] for finding in numbers["verdict"]["findings"]}
+        assert len(table) > 100
+        return float(np.mean(errors < 1.96 * table["mass_std"].to_numpy())), codes
+
+    inside, codes = coverage()
+    assert inside > 0.9
+    assert "vehicle_unconfirmed" in codes
+    inside_as_the_same, codes = coverage("--same-vehicle")
+    assert inside_as_the_same < inside
+    assert "vehicle_unconfirmed" not in codes
 
 
 def test_masses_may_be_given(folder: Path, call: Call) -> None:

@@ -57,7 +57,7 @@ class SessionEstimators:
         inputs = ("rotor_command" if name == "thrust" else name for name in system.inputs)
         self.required, self.outputs = tuple(dict.fromkeys(inputs)), tuple(system.outputs)
         entry, network = STREAM_ESTIMATORS[settings.estimator], settings.network
-        model = {} if network is None else {"network": network.network}
+        model = {} if network is None else {"network": network.network_for(None)}
         # a network was trained on known masses: its own standard deviation has the error of the thrust
         common_std = common_relative_std(airframe, settings.known_mass) if network is None else {}
         self._tracker = Channel(

@@ -50,6 +50,7 @@ class FlightInput:
 
     noise: see `flight_noise`. true_mass: kg, None if unknown. common_std: relative standard deviation of the mass that is
     common to all flights, from the thrust scale; that of a network contains it already. cell: of a data set, None for a log.
+    network: of an estimator that needs one.
     """
 
     system: Multirotor | BareMultirotor
@@ -58,6 +59,7 @@ class FlightInput:
     true_mass: Float[np.ndarray, " n"] | None
     common_std: float
     cell: Cell | None = None
+    network: MassNetwork | None = None
 
 
 def prepare_input(
@@ -92,6 +94,7 @@ def prepare_input(
         true_mass=mass,
         common_std=common_relative_std(airframe, None).get("mass", 0.0),
         cell=cell,
+        network=None if learned is None else learned.network_for(flight),
     )
 
 
@@ -100,7 +103,6 @@ def build_estimator(
     flight: FlightInput,
     prior_error: float | None = None,
     mass_drift: float = MASS_DRIFT,
-    network: MassNetwork | None = None,
 ) -> Filter:
     """Build an estimator for a flight.
 
@@ -109,14 +111,15 @@ def build_estimator(
         flight: with noise and true mass.
         prior_error: relative error of the prior mass, see `perturbed_mass_prior`; None: the prior of the airframe.
         mass_drift: relative drift of the mass, 1/sqrt(s), with `prior_error`.
-        network: of an estimator that needs one.
     Raises:
-        SettingError: prior_error without a true mass.
+        SettingError: prior_error without a true mass, or a flight without the network that the estimator needs.
     """
     priors = {} if prior_error is None else {"mass": perturbed_mass_prior(flight, prior_error, mass_drift)}
     entry, settings = STREAM_ESTIMATORS[name], flight.noise.tuning_with(priors)
     if entry.needs_model:
-        settings["network"] = network
+        if flight.network is None:
+            raise SettingError(f"{name} needs a network of `rotorid learn-mass`")
+        settings["network"] = flight.network
     return entry.build(flight.system, **settings)
 
 
@@ -158,12 +161,9 @@ class BatchEvaluator:
         names: Sequence[EstimatorName],
         prior_error: float | None = None,
         mass_drift: float = MASS_DRIFT,
-        network: MassNetwork | None = None,
     ) -> None:
         for name in names:
             check_estimator(name, STREAM_ESTIMATORS)
-            if STREAM_ESTIMATORS[name].needs_model and network is None:
-                raise SettingError(f"{name} needs a network of `rotorid learn-mass`")
         if prior_error is not None and not -1.0 < prior_error < math.inf:
             raise SettingError(
                 f"a prior error of {prior_error:g} gives no positive mass; it must be above -1"
@@ -171,7 +171,6 @@ class BatchEvaluator:
         self.names = tuple(names)
         self.prior_error = prior_error
         self.mass_drift = mass_drift
-        self.network = network
         self._compiled: set[tuple[object, ...]] = set()
 
     def score_flights(
@@ -198,10 +197,7 @@ class BatchEvaluator:
     ) -> list[MassEstimate]:
         """The estimates of one estimator for each flight of a padded stack."""
         filters = stack_tunings(
-            [
-                build_estimator(name, flight, self.prior_error, self.mass_drift, self.network)
-                for flight in flights
-            ]
+            [build_estimator(name, flight, self.prior_error, self.mass_drift) for flight in flights]
         )
         key = name, flights[0].system, samples.t.shape
         if key not in self._compiled:

@@ -17,6 +17,7 @@ from rotorid.terminal.arguments import (
     MassModel,
     MassOption,
     OptionalAirframe,
+    SameVehicle,
     Span,
     System,
     Truth,
@@ -77,6 +78,7 @@ def compare(
         ),
     ] = None,
     network: MassModel = None,
+    same_vehicle: SameVehicle = False,
     mapping: Mapping = None,
     truth: Truth = None,
     output: Annotated[
@@ -115,8 +117,8 @@ def compare(
 
         if output is not None:
             check_folder(output)
-        learned = mass_model_of(network, names)
-        evaluator = BatchEvaluator(names, prior_error, network=None if learned is None else learned.network)
+        learned = mass_model_of(network, names, is_same_vehicle=same_vehicle)
+        evaluator = BatchEvaluator(names, prior_error)
         dataset = Dataset(source) if source.is_dir() else None
     settings: dict[str, Any] = {"estimators": names, "system": system, "prior_error": prior_error}
     skipped: dict[Key, str] = {}

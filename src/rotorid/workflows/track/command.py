@@ -16,6 +16,7 @@ from rotorid.terminal.arguments import (
     MassModel,
     MassOption,
     Mcap,
+    SameVehicle,
     Span,
     System,
     TrackEstimators,
@@ -52,6 +53,7 @@ def track(
     system: System = "multirotor",
     known_mass: KnownMass = None,
     model: MassModel = None,
+    same_vehicle: SameVehicle = False,
     mapping: Mapping = None,
     truth: Truth = None,
     output: Folder = None,
@@ -77,7 +79,7 @@ def track(
         from rotorid.workflows.track.summary import Settings
 
         check_folder(folder)
-        learned = mass_model_of(model, names, known_mass)
+        learned = mass_model_of(model, names, known_mass, same_vehicle)
         vehicle = airframe_of(airframe, None, weighed, span) if airframe else None
         if vehicle is None and learned is not None and span is None:
             vehicle = with_mass(learned.airframe, weighed)

@@ -143,8 +143,8 @@ def _slow_commands(v: Values) -> str:
 def _vehicle_unconfirmed(v: Values) -> str:
     return (
         "No serial number of an autopilot, in this log and in those of the training, confirms that the mass network of "
-        f"{v['vehicle']} is of this vehicle. For another vehicle that is similar, its mass can be wrong although its health is "
-        "ok: compare it with another estimator."
+        f"{v['vehicle']} is of this vehicle. The standard deviation contains {100.0 * v['relative_std']:.0f} % for the thrust "
+        "of another vehicle of that kind. If it is the same vehicle, give --same-vehicle."
     )
 
 

@@ -345,7 +345,7 @@ def track_prepared(
     settings = prepared.noise.tuning
     if entry.needs_model:
         assert learned is not None
-        settings, common_std = settings | {"network": learned.network}, None
+        settings, common_std = settings | {"network": learned.network_for(prepared.flight)}, None
     filter_ = entry.build(prepared.system, **settings)
     estimates = run_at_rate(filter_, prepared, entry.most_rate)
     if entry.identifies is not None:
