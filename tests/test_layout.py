@@ -47,6 +47,7 @@ ORDER = (
     "workflows",
     "live",
     "app",
+    "warm",
     "studies",
     "cli",
 )

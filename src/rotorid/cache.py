@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import stat
@@ -78,6 +79,15 @@ def keep_compiled() -> None:
     _check_jax_entries()
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+@functools.cache
+def source_stamp() -> str:
+    """Changes with every file of rotorid's source: names, sizes and times of modification."""
+    root = Path(__file__).parent
+    files = [(path.relative_to(root).as_posix(), path.stat()) for path in sorted(root.rglob("*.py"))]
+    stamps = "".join(f"{name} {status.st_size} {status.st_mtime_ns}\n" for name, status in files)
+    return hashlib.sha256(stamps.encode()).hexdigest()
 
 
 _MAGIC = b"rotorid1"

@@ -145,6 +145,10 @@ COMMANDS: Final = {
         "List the airframes that come with rotorid, or print one as a template.",
         has_json=True,
     ),
+    "warm": Entry(
+        "rotorid.warm.command",
+        "Compile ahead what track and live need, so that their first run starts as fast as later ones.",
+    ),
 }
 
 app = make_app(COMMANDS)

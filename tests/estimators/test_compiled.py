@@ -12,7 +12,8 @@ import pytest
 
 from rotorid.codegen import native
 from rotorid.errors import SettingError
-from rotorid.estimators import compiled
+from rotorid.estimators.compiled import estimator as compiled
+from rotorid.estimators.compiled import trace
 from rotorid.estimators.ekf import EKF, ekf
 from rotorid.estimators.msckf import msckf
 from rotorid.estimators.run import Stream, run, run_many, stack, stack_tunings
@@ -197,7 +198,7 @@ def _nothing_known(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("_nothing_known")
 def test_a_step_too_large_for_straight_line_code_runs_in_jax(monkeypatch):
-    monkeypatch.setattr(compiled, "MOST_OPERATIONS", 100)
+    monkeypatch.setattr(trace, "MOST_OPERATIONS", 100)
     filter_ = ekf(SYSTEMS["cart"], method="rk4")
     samples, _ = matched(filter_, seed=2, steps=20)
     with pytest.raises(SettingError, match="its step is too large"):
@@ -211,7 +212,7 @@ def test_a_long_step_is_written_with_loops_and_gives_the_same_numbers(monkeypatc
     written_out = run(filter_, samples, engine="c")
     code = len("".join(next(iter(compiled._forms.values()))._units()))
     monkeypatch.setattr(compiled, "_forms", {})
-    monkeypatch.setattr(compiled, "WRITTEN_OUT", 1000)
+    monkeypatch.setattr(trace, "WRITTEN_OUT", 1000)
     with_loops = run(filter_, samples, engine="c")
     assert len("".join(next(iter(compiled._forms.values()))._units())) < 0.8 * code
     for field, a in vars(with_loops).items():

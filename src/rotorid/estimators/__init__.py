@@ -3,7 +3,7 @@
 base.py            the interface: estimator, estimate, health
 registry.py        the estimators of the command line; imports nothing heavy
 run.py             run an estimator over a flight, over many, or sample by sample
-compiled.py        an estimator's step as compiled C
+compiled/          an estimator's step as compiled C
 tuning.py          priors, noises and thresholds of a filter
 monitoring.py      gates, consistency and health, shared by all estimators
 gaussian.py        base of the Gaussian filters

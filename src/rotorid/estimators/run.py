@@ -22,7 +22,7 @@ from jaxtyping import Array, Key, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
-from rotorid.estimators.compiled import LANES, CompiledStream, Engine, compiled_form
+from rotorid.estimators.compiled.estimator import LANES, CompiledStream, Engine, compiled_form
 from rotorid.estimators.particle.engine import AbstractParticleFilter, one_at_a_time, run_on_engine
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples

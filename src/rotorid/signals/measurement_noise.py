@@ -20,7 +20,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import nnls
 
 from rotorid.geometry.spaces import Space
 from rotorid.signals.samples import Samples
@@ -100,6 +99,8 @@ def correlated_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> 
     Returns:
         sigma, in the unit of y, and tau, s; sigma is 0 where rows or time are too few.
     """
+    from scipy.optimize import nnls
+
     step = float(np.median(np.diff(t)))
     distances = np.geomspace(max(step, _LEAST_DISTANCE), max(_LONGEST_DISTANCE, 2.0 * step), _DISTANCES)
     counts = np.unique(np.round(distances / step).astype(int))

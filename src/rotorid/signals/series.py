@@ -12,6 +12,8 @@ root of sum_i w_i^2.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Shaped
@@ -53,6 +55,26 @@ def fill_rows(values: Shaped[np.ndarray, "n ..."]) -> Shaped[np.ndarray, "m ..."
     """Repeat the last row up to `filled_length`, so that series of like length share a compiled function."""
     missing = filled_length(len(values)) - len(values)
     return np.concatenate([values, np.repeat(values[-1:], missing, axis=0)])
+
+
+def map_blocks(
+    function: Callable[..., Sequence[Any]], columns: Sequence[Shaped[np.ndarray, "n ..."]], size: int
+) -> list[np.ndarray]:
+    """A function of rows, called with blocks of them, so that series of every length share a compiled function.
+
+    Args:
+        function: takes arrays of `size` rows and returns such arrays.
+        columns: its arguments, n rows each, at least one.
+        size: rows of a block; the last block is filled with its last row.
+    Returns:
+        Its results, n rows each.
+    """
+    n = len(columns[0])
+    parts = []
+    for first in range(0, n, size):
+        rows = np.minimum(np.arange(first, first + size), n - 1)
+        parts.append([np.asarray(part) for part in function(*(column[rows] for column in columns))])
+    return [np.concatenate(part)[:n] for part in zip(*parts, strict=True)]
 
 
 def smooth(values: Shaped[np.ndarray, "n ..."], width: int) -> np.ndarray:

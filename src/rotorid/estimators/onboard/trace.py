@@ -23,7 +23,7 @@ from rotorid.codegen.emit import CProgram
 from rotorid.codegen.program import c_program, straight_operations
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, honest
-from rotorid.estimators.compiled import MOST_OPERATIONS
+from rotorid.estimators.compiled.trace import MOST_OPERATIONS
 from rotorid.numerics.compact import compact
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health, State
-from rotorid.estimators.compiled import Engine
+from rotorid.estimators.compiled.estimator import Engine
 from rotorid.estimators.gaussian import PROCESS_NOISE_INFLATION
 from rotorid.estimators.monitoring import (
     INFORMED,

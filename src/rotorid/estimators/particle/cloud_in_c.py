@@ -27,7 +27,7 @@ from rotorid.codegen.casadi import UnsupportedPrimitiveError
 from rotorid.codegen.fingerprint import fingerprint
 from rotorid.codegen.native import FOLDER, build
 from rotorid.codegen.program import c_program, straight_operations
-from rotorid.estimators.compiled import NotCompiledError
+from rotorid.estimators.compiled.trace import NotCompiledError
 from rotorid.estimators.particle.cloud import JAX, AbstractCloud, Moments, ResamplingStep, WeightUpdate
 from rotorid.numerics import draws
 from rotorid.numerics.draws import Stream

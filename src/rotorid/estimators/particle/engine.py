@@ -17,7 +17,8 @@ from jax.core import Tracer
 from rotorid.codegen.native import BuildError, compiler
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator
-from rotorid.estimators.compiled import Engine, NotCompiledError
+from rotorid.estimators.compiled.estimator import Engine
+from rotorid.estimators.compiled.trace import NotCompiledError
 from rotorid.estimators.particle.cloud import JAX, AbstractCloud
 from rotorid.estimators.particle.cloud_in_c import CompiledCloud
 

@@ -34,8 +34,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import least_squares
-from scipy.stats import norm, t
+from scipy.special import stdtrit
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.airframe import Quantity
@@ -47,7 +46,7 @@ REGRESSORS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Attributes of a `PublicVehicle` that follow a power law, and the attributes that it is a power of."""
 
-_TWO_STD = float(norm.cdf(2.0))
+_TWO_STD = 0.5 * (1.0 + math.erf(math.sqrt(2.0)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -325,13 +324,15 @@ def student_factor(freedom: int) -> float:
     Args:
         freedom: number of samples less that of fitted coefficients, 1 or more.
     """
-    return float(t.ppf(_TWO_STD, freedom)) / 2.0
+    return float(stdtrit(freedom, _TWO_STD)) / 2.0
 
 
 def _inertia_shape(
     squares: Float[np.ndarray, "n 2"], moments: Float[np.ndarray, "n 3"], w: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, " 3"]:
     """log k, w and c that fit the logarithms of the moments over the mass best; squares: of the arms."""
+    from scipy.optimize import least_squares
+
     weight, log_moments = np.sqrt(w)[:, None], np.log(moments)
     start, bounds = (math.log(0.4), 0.5, 0.1), ((-np.inf, 0.0, 0.0), (np.inf, 1.0, np.inf))
     return least_squares(

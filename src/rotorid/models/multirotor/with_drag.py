@@ -37,6 +37,7 @@ RA-L 5 (2020); G. Huang, A. Mourikis, S. Roumeliotis, Observability-based rules 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -45,7 +46,6 @@ from typing import Any, Literal
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from scipy.signal import lfilter
 
 from rotorid.errors import SettingError
 from rotorid.geometry import rotations
@@ -190,7 +190,7 @@ class Multirotor(System):
         thrust = np.asarray(self.commanded_thrust(self.inputs.unpack(u)))
         step = float(np.median(np.diff(t)))
         share = -math.expm1(-step / self.parameter("motor_time_constant").values[0])
-        thrust, _ = lfilter([share], [1.0, share - 1.0], thrust, zi=[(1.0 - share) * thrust[0]])
+        thrust = np.array([*itertools.accumulate(thrust.tolist(), lambda y, u: y + share * (u - y))])
         force = y[:, self.outputs.stored["specific_force"]][:, 2]
         result = np.zeros((len(t), 3))
         result[:, 2] = thrust * np.mean(force) / max(float(np.mean(thrust)), 1e-9 * self.weight)

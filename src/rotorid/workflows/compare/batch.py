@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from rotorid.errors import SettingError, SignalError
 from rotorid.estimators.base import AbstractEstimator, Estimate
-from rotorid.estimators.compiled import LANES
+from rotorid.estimators.compiled.estimator import LANES
 from rotorid.estimators.elm.network import MassNetwork
 from rotorid.estimators.registry import STREAM_ESTIMATORS, EstimatorName, check_estimator
 from rotorid.estimators.run import run_many, stack, stack_tunings

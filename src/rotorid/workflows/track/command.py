@@ -135,7 +135,7 @@ def track_and_write(
     from rotorid.workflows.track.track import (
         common_relative_std,
         prepare_flight,
-        track_prepared,
+        track_in_parallel,
         with_doubts,
     )
 
@@ -151,9 +151,8 @@ def track_and_write(
         if learned is not None:
             doubts = (*doubts, *identity_findings(learned, flight))
     tracks, sags = [], []
-    for name in settings.estimators:
-        with status(f"Tracking: {estimator_label(name)}"):
-            tracked = track_prepared(prepared, name, settings.system, common_std, learned)
+    with status(f"Tracking: {', '.join(map(estimator_label, settings.estimators))}"):
+        for tracked in track_in_parallel(prepared, settings.estimators, settings.system, common_std, learned):
             tracked = with_model_errors(tracked, prepared.flight, errors)
             sag = unlogged_sag(tracked, prepared.flight)
             tracks.append(with_doubts(with_unlogged_sag(tracked, prepared.flight), doubts))

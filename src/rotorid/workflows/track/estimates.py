@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import equinox as eqx
@@ -38,7 +39,7 @@ from rotorid.estimators.particle.liu_west import LiuWest
 from rotorid.estimators.run import run
 from rotorid.signals.samples import Samples
 from rotorid.signals.sampling import sample
-from rotorid.signals.series import fill_rows
+from rotorid.signals.series import map_blocks
 
 if TYPE_CHECKING:
     from rotorid.workflows.track.track import PreparedFlight
@@ -52,6 +53,8 @@ _EVERY: Final = 0.5  # s, between starts
 _MEAN: Final = 0.1  # s
 _SETTLING: Final = 5.0  # s after the start of the track
 _MOST: Final = 400  # starts
+_STARTS: Final = 64  # that are predicted at once
+_DERIVED_ROWS: Final = 4096  # that are derived at once
 _LATE: Final = 1.05  # of the horizon; a longer prediction has a gap in it
 _BLOCK: Final = 4.0  # s
 
@@ -109,10 +112,9 @@ def derived_numbers(
     units = filter_.joint.system.derived_units
     if not units:
         return {}
-    count = len(estimates.value)
-    rows = (fill_rows(np.asarray(v)) for v in (estimates.value, estimates.state, estimates.covariance))
-    derived, prior_std = jax.tree.map(np.asarray, _derive(filter_, *rows))
-    values, stds, depends = (v[:count] for v in derived)
+    columns = [np.asarray(v) for v in (estimates.value, estimates.state, estimates.covariance)]
+    values, stds, depends = map_blocks(partial(_derive, filter_), columns, _DERIVED_ROWS)
+    prior_std = np.asarray(_prior_std(filter_))
     informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
     return {
         name: (values[:, i], stds[:, i], unit, informed[:, i]) for i, (name, unit) in enumerate(units.items())
@@ -121,14 +123,20 @@ def derived_numbers(
 
 @eqx.filter_jit
 def _derive(filter_: Filter, values, states, covariances):
-    """Derived numbers of every row, their standard deviations and dependences, and the prior's standard deviations."""
+    """Derived numbers of every row, their standard deviations, and on which parameters they depend."""
 
     def one(value, state, covariance):
         derived, std, J = filter_.joint.derived(value, state, covariance, filter_.tuning.values)
         return derived, std, J != 0
 
+    return jax.vmap(one)(values, states, covariances)
+
+
+@eqx.filter_jit
+def _prior_std(filter_: Filter):
+    """Standard deviations of the derived numbers before any sample."""
     first = prior(filter_)
-    return jax.vmap(one)(values, states, covariances), one(first.value, first.state, first.covariance)[1]
+    return filter_.joint.derived(first.value, first.state, first.covariance, filter_.tuning.values)[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +171,7 @@ def explained_shares(filter_: Any, estimates: Estimate, samples: Samples) -> dic
     held, is_held = _held(outputs, y[befores], mask[befores])
     state, value = np.asarray(estimates.state)[starts], np.asarray(estimates.value)[starts]
     columns = (state, value, u[rows], dt[rows], y[ends], mask[ends], held)
-    e, d = (np.asarray(a)[: len(starts)] for a in _differences(filter_, *map(fill_rows, columns)))
+    e, d = map_blocks(partial(_differences, filter_.joint, filter_.tuning.values), columns, _STARTS)
     shares = {}
     for name, place in outputs.tangent.items():
         used = is_held[:, place.start] & np.any(mask[ends][:, :, place.start], axis=1)
@@ -204,12 +212,12 @@ def _held(
 
 
 @eqx.filter_jit
-def _differences(filter_, states, values, u, dt, y, mask, held):
-    """e and d of every start, means over the measured rows at the end; 0 where nothing is measured."""
-    joint, system = filter_.joint, filter_.joint.system
+def _differences(joint, tuned, states, values, u, dt, y, mask, held):
+    """e and d of every start, means over the measured rows at the end; 0 where nothing is measured. tuned: all parameters."""
+    system = joint.system
 
     def one(x, value, u, dt, y, mask, held):
-        p = joint.with_tracked(value, filter_.tuning.values)
+        p = joint.with_tracked(value, tuned)
 
         def advance(x, row):
             x = joint.step_states(system.states, x, row[0], p, row[1])

@@ -12,22 +12,19 @@ import threading
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
-import jax.extend
 import numpy as np
 from jax.core import Tracer
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
-from rotorid.codegen.constants import Constants
-from rotorid.codegen.fingerprint import fingerprint
 from rotorid.codegen.native import FOLDER, BuildError, build, compiler
-from rotorid.codegen.program import c_program, straight_operations
+from rotorid.codegen.program import c_program
 from rotorid.errors import SettingError
-from rotorid.estimators.base import AbstractEstimator, Estimate, step
-from rotorid.numerics.compact import compact
+from rotorid.estimators.base import AbstractEstimator, Estimate
+from rotorid.estimators.compiled.trace import NotCompiledError, TracedEstimator, is_array
 from rotorid.numerics.flat import Layout, Record
 from rotorid.signals.samples import Samples
 
@@ -35,17 +32,7 @@ Engine = Literal["auto", "c", "jax"]
 """Engine of the computation: C if possible, else JAX ("auto"), or one of the two."""
 
 LANES = 8
-WRITTEN_OUT = 300_000
-"""A step of more scalar operations is written with loops and calls (see `numerics.compact`): it compiles much faster."""
-
-MOST_OPERATIONS = 600_000
-"""A step of more scalar operations runs in JAX: it would take minutes to compile."""
-
 _KINDS = {"f": 0, "i": 1, "b": 2}
-
-
-class NotCompiledError(Exception):
-    """An estimator has no C form on this machine. The message gives the reason."""
 
 
 class _Leaf(ctypes.Structure):
@@ -57,65 +44,19 @@ class _Leaf(ctypes.Structure):
     ]
 
 
-class _Programs(NamedTuple):
-    """An estimator as jaxprs: its state before a first sample, and a step. state, estimate: their shapes."""
-
-    init: jax.extend.core.ClosedJaxpr
-    step: jax.extend.core.ClosedJaxpr
-    state: Any
-    estimate: Any
-
-    @property
-    def operations(self) -> int:
-        """Number of scalar operations of the longer one."""
-        return max(straight_operations(program.jaxpr) for program in (self.init, self.step))
-
-
-def _traced(static: Any, arrays: Any, sample: Samples) -> _Programs:
-    """static, arrays: parts of the estimator."""
-
-    def init(arrays, sample, key):
-        return eqx.combine(arrays, static).init(sample, key)
-
-    def advance(arrays, sample, state):
-        return step(eqx.combine(arrays, static), state, sample)
-
-    before, state = jax.make_jaxpr(init, return_shape=True)(arrays, sample, jax.random.key(0))
-    after, (_, estimate) = jax.make_jaxpr(advance, return_shape=True)(arrays, sample, state)
-    return _Programs(before, after, state, estimate)
-
-
 class CompiledEstimator:
     """The C form of an estimator's structure; its numbers (tunings, and constants of the System) are arguments."""
 
     def __init__(self, estimator: AbstractEstimator, sample: Samples) -> None:
         """sample: one row. Raises NotCompiledError."""
-        arrays, static = eqx.partition(estimator, _is_array)
-        arrays, sample = jax.tree.map(np.asarray, (arrays, sample))
-        if any(
-            leaf.dtype not in (np.float64, np.int64, np.bool_) for leaf in jax.tree.leaves((arrays, sample))
-        ):
-            raise NotCompiledError("it is not in float64")
-
-        with jax.enable_x64(True):
-            programs = _traced(static, arrays, sample)
-            if programs.operations > WRITTEN_OUT:
-                with compact():
-                    programs = _traced(static, arrays, sample)
-        if _uses(programs.init.jaxpr, programs.init.jaxpr.invars[-1]):
-            raise NotCompiledError("it draws random numbers")
-        if programs.operations > MOST_OPERATIONS:
-            raise NotCompiledError("its step is too large")
-        self.estimate_shapes = programs.estimate
-        trees = (arrays, sample, programs.state, programs.estimate)
+        self._traced = TracedEstimator(estimator, sample)
+        form = self._traced.form
+        self.estimate_shapes, self.constants, self._key = form.estimate, form.constants, form.key
+        trees = (self._traced.arrays, self._traced.sample, form.state, form.estimate)
         self.arrays, self.sample, self.state, self.estimate = (_layout(tree) for tree in trees)
-        self._programs = {"init": programs.init, "step": programs.step}
-        self._constants = Constants([*self._programs.values()])
-        self.constants = self._constants.values
         self.sample_offset = self.constants.size + self.arrays.size
         self.state_offset = self.sample_offset + self.sample.size
         self.x_size = self.state_offset + self.state.size
-        self._key = "".join(fingerprint(program, self._constants) for program in self._programs.values())
         self._libraries: dict[int, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
@@ -129,7 +70,8 @@ class CompiledEstimator:
     def _units(self) -> list[str]:
         try:
             programs = [
-                c_program(closed, name, constants=self._constants) for name, closed in self._programs.items()
+                c_program(closed, name, constants=self._traced.constants)
+                for name, closed in self._traced.programs.items()
             ]
         except UnsupportedPrimitiveError as error:
             raise NotCompiledError(str(error)) from error
@@ -146,7 +88,7 @@ class CompiledEstimator:
     def run(self, estimator: AbstractEstimator, samples: Samples, *, tunings: bool, workers: int) -> Estimate:
         """Estimates of flights stacked along a first axis, as numpy arrays. tunings: the estimator's leaves have it too."""
         flights, steps = samples.t.shape
-        arrays = _contiguous(eqx.filter(estimator, _is_array))
+        arrays = _contiguous(eqx.filter(estimator, is_array))
         rows = _contiguous(samples)
         estimate = jax.tree.map(
             lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self.estimate_shapes
@@ -213,7 +155,7 @@ class CompiledStream:
     def take_numbers_of(self, estimator: AbstractEstimator) -> None:
         """Use the numbers of another estimator of the same form from the next sample on."""
         arrays = self._x[self._compiled.constants.size : self._compiled.sample_offset]
-        leaves = jax.tree.leaves(eqx.filter(estimator, _is_array))
+        leaves = jax.tree.leaves(eqx.filter(estimator, is_array))
         for part, leaf in zip(self._compiled.arrays.parts_of(arrays), leaves, strict=True):
             part[...] = leaf
 
@@ -272,7 +214,7 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
         return f"JAX runs on {jax.default_backend()}"
     if compiler() is None:
         return "no C compiler was found ($CC, cc, gcc, clang)"
-    arrays, static = eqx.partition(estimator, _is_array)
+    arrays, static = eqx.partition(estimator, is_array)
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((arrays, sample)))
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
     with _lock:
@@ -297,15 +239,6 @@ def _layout(tree: Any) -> Layout:
     if layout.excluded:
         raise NotCompiledError("its state is not made of numbers")
     return layout
-
-
-def _uses(jaxpr: Any, variable: Any) -> bool:
-    variables = [v for equation in jaxpr.eqns for v in equation.invars]
-    return any(v is variable for v in (*variables, *jaxpr.outvars))
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray)
 
 
 def _contiguous(tree: Any) -> list[np.ndarray]:

@@ -1,0 +1,7 @@
+"""An estimator's step as compiled C.
+
+estimator.py  the compiled estimator, over flights and sample by sample
+trace.py      what tracing an estimator finds, kept in the cache
+shapes.py     shapes of its state and estimate as JSON
+structure.py  the digest of an estimator's structure, by which that is found
+"""

@@ -1,0 +1,80 @@
+"""`rotorid warm`: compile ahead what `rotorid track` and `rotorid live` need."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from rotorid.estimators.registry import TRACK_ESTIMATORS
+from rotorid.terminal.arguments import (
+    Mapping,
+    MassOption,
+    Span,
+    TrackEstimators,
+    airframe_of,
+    airframe_option,
+    estimator_names,
+    mass_and_std,
+)
+
+COMMON: Final = ("px4-sih-quad", "quadrotor-x", "ardupilot-sitl-x")
+"""Airframes whose code serves many vehicles: a linear and a quadratic thrust curve, and one with the voltage of the battery."""
+
+Logs = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[LOG]...",
+        help="Logs like those that will be tracked. Without any, the code for --airframe is compiled.",
+        show_default=False,
+    ),
+]
+
+WarmAirframe = Annotated[
+    str | None,
+    airframe_option(
+        "Airframe file, or the name of a shipped airframe. Default: that of each log by its parameters and --mass; without "
+        f"logs {', '.join(COMMON)}."
+    ),
+]
+
+
+def warm(
+    logs: Logs = None,
+    airframe: WarmAirframe = None,
+    mass: MassOption = None,
+    span: Span = None,
+    estimators: TrackEstimators = "ekf,ukf",
+    mapping: Mapping = None,
+) -> None:
+    """Compile ahead what `rotorid track` and `rotorid live` need, so that their first run starts as fast as later ones.
+
+    What is compiled already is not compiled again; after Ctrl-C the next run goes on.
+    """
+    from rotorid.terminal.console import count_items, out, setup_jax, status
+
+    names = estimator_names(estimators, TRACK_ESTIMATORS)
+    weighed = mass_and_std(mass)
+    with status("Starting"):
+        setup_jax()
+        from rotorid.cache import cache_folder
+        from rotorid.logs.read import read
+        from rotorid.models.airframe.airframe import load_airframe
+        from rotorid.models.airframe.from_log.make import airframe_to_track
+        from rotorid.warm.warm import airframe_steps, log_steps
+
+        steps = []
+    for log in logs or []:
+        with status(f"Reading {log.name}"):
+            flight = read(log, mapping)
+            vehicle = airframe_of(airframe, flight, weighed, span)
+            steps += log_steps(flight, vehicle if airframe else airframe_to_track(vehicle, flight), names)
+    if not logs:
+        for name in [airframe] if airframe else COMMON:
+            steps += airframe_steps(load_airframe(name), names)
+    start = time.monotonic()
+    for step in count_items(steps, "Compiling", len(steps)):
+        step.run()
+    out().print(f"Compiled in {time.monotonic() - start:.0f} s, kept in {cache_folder()}")
