@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -94,3 +95,22 @@ def test_the_pythons_that_are_declared_begin_with_the_oldest_one() -> None:
     assert PROJECT["requires-python"] == f">={declared[0]}"
     installation = (ROOT / "docs" / "install.md").read_text()
     assert f"tested with Python {', '.join(declared)}" in installation
+
+
+def test_the_container_copies_what_is_there_and_not_ignored() -> None:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    copied = [name for line in re.findall(r"^COPY (.+)$", text, re.M) for name in line.split()[:-1]]
+    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert set(copied) == allowed
+    assert all((ROOT / name).exists() for name in copied)
+    python = re.search(r"^FROM python:(3\.\d+)", text, re.M)
+    assert python is not None
+    assert f"Programming Language :: Python :: {python[1]}" in PROJECT["classifiers"]
+
+
+def test_the_development_container_installs_by_the_makefile() -> None:
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    targets = [word for word in container["postCreateCommand"].split() if word.startswith(".venv/")]
+    extras = [target.removeprefix(".venv/.installed-") for target in targets]
+    assert extras
+    assert set(extras) <= set(PROJECT["optional-dependencies"])
