@@ -69,6 +69,18 @@ TARGETS: Final[Mapping[str, ExportTarget]] = {
         ("model.urdf",),
         "load model.urdf",
     ),
+    "rotorpy": ExportTarget(
+        "simulator.rotorpy:rotorpy_files",
+        "a vehicle of RotorPy, and rotor speeds from commands",
+        ("rotorpy_vehicle.py",),
+        "python rotorpy_vehicle.py",
+    ),
+    "drone-models": ExportTarget(
+        "simulator.drone_models:drone_models_files",
+        "parameters of drone-models and crazyflow, and rotor speeds from commands",
+        ("params.toml", "fly.py"),
+        "python fly.py",
+    ),
     "acados": ExportTarget(
         "controller.acados:acados_files",
         "CasADi functions, and an AcadosModel made from them",

@@ -205,6 +205,30 @@ _SIMULATORS: Final[Mapping[str, Callable[[Values], str]]] = {
     "rotor_drag_without_thrust": lambda v: (
         f"drag of rotor {_listed(v['rotors'], '')}: not represented, no thrust in hover"
     ),
+    "inputs_from_function": lambda _: (
+        "the inputs are rotor speeds: the function in the file computes them from commands, with the thrust curve and the "
+        "thrust scale of each rotor"
+    ),
+    "rotors_not_tilted": lambda v: (
+        f"rotor axes are along body z; {100 * v['share']:.2g} % of a rotor's thrust is across it in the airframe"
+    ),
+    "no_angular_drag": lambda v: (
+        f"angular drag is not represented: {_listed(v['values'], '.3g')} N m s about x, y and z, which slows rotation at "
+        f"{_listed(v['rates'], '.3g')} 1/s"
+    ),
+    "linear_drag_at_rotors": lambda v: (
+        f"k_d, k_z: include the linear drag of {_listed(v['values'], '.3g')} N s/m along x, y and z, exact at the hover "
+        "thrust (of x and y, their mean); it then grows with the rotor speed, and damps roll and pitch by "
+        f"{_listed(v['damping'], '.2g')} N m s"
+    ),
+    "drag_matrix_of_area": lambda v: (
+        f"drag_matrix: {_listed(v['drag'], '.3g')} N s/m of it along x, y and z represent the drag area, exact at "
+        f"{v['speed']:g} m/s"
+    ),
+    "momentum_sign": lambda _: (
+        "prop_inertia: drone-models 0.1 has the gyroscopic torque about x with the opposite sign; crazyflow 0.4 is right. The "
+        "torque is zero while the speeds of both directions are equal"
+    ),
     "no_forces": lambda v: (
         f"URDF has no forces: {_urdf_thrusts(v)} along z of the rotor frames, with a lag of {v['lag']:g} s"
     ),

@@ -1,6 +1,9 @@
 """Files of simulators.
 
-gazebo.py  SDF models for Gazebo
-mujoco.py  MJCF models for MuJoCo
-urdf.py    URDF models
+drone_models.py  parameters of drone-models and crazyflow
+gazebo.py        SDF models for Gazebo
+mujoco.py        MJCF models for MuJoCo
+rotor_speeds.py  rotor speeds as inputs, and drag made linear
+rotorpy.py       vehicles of RotorPy
+urdf.py          URDF models
 """
