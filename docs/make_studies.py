@@ -436,10 +436,16 @@ def lpv(rows: Rows) -> list[str]:
             for r in rows.rows
             if r["part"] == part and r["quantity"] == "relative error, median" and r["method"] != "measured"
         ]
-        return "median error: " + ", ".join(
-            f"{text(r['value'], 100)} % with {r['setting'].removeprefix('rows=')} rows ({r['method']})"
-            for r in found
-        )
+        parts = []
+        for method in dict.fromkeys(r["method"] for r in found):
+            own = [
+                (r["setting"].removeprefix("rows="), text(r["value"], 100))
+                for r in found
+                if r["method"] == method
+            ]
+            rows_, errors = (", ".join(column) for column in zip(*own, strict=True))
+            parts.append(f"{method}: {errors} %")
+        return f"median error with {rows_} rows; " + "; ".join(parts)
 
     def error(part: str, method: str, trajectory: str, quantity: str = "relative error, mean") -> str:
         return f"{text(rows.value(part, method, quantity, trajectory=trajectory), 100)} %"
