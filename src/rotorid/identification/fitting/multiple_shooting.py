@@ -352,7 +352,8 @@ def predict_windows(
         error = engine.error(*flat, p).reshape(w, rows, -1)
         starts = [x[part][:, stored[name]] / std for name, std in start_priors]
         start_errors = np.concatenate([np.zeros((w, 0)), *starts], axis=1)
-        residuals = np.where(weight > 0, error / sigma, 0.0)
+        with np.errstate(over="ignore"):  # a prediction that diverges has an infinite cost
+            residuals = np.where(weight > 0, error / sigma, 0.0)
         return WindowPrediction(path, corrected, residuals, weight, start_errors)
 
     return WindowPrediction(*map(np.concatenate, zip(*map_windows(one, len(data.start)), strict=True)))

@@ -175,6 +175,7 @@ def _cards(page: Page, n: Numbers) -> None:
             note=f"published {_published(n, kind):.3f}" if kind in PUBLISHED else "not in the document",
         )
         for kind in _kinds(n, "exact")
+        if math.isfinite(_relative_to_mo(n, "exact", "nemo-50", kind))
     ]
     page.add(f'<div class="cards">{"".join(cards)}</div>')
 
