@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import io
 import json
 import re
 import shutil
 import subprocess
 import tomllib
+import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -70,6 +72,14 @@ def syntax_of_c(text: str, folder: Path) -> None:
 
 def parse(file: str, content: bytes, folder: Path) -> None:
     """Raise for a file that its program would not read, or in which a name is more than data."""
+    if file.endswith(".fmu"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                assert re.fullmatch(r"[A-Za-z0-9_/.-]+", name)
+                assert ".." not in name
+                if name.endswith((".xml", ".h")):
+                    parse(name, archive.read(name), folder)
+        return
     text = content.decode()
     assert not set(text) & {"\0", "\r", "\x1b", "\x7f", "\u2028", "\u202e"}
     if file.endswith(".h"):

@@ -2,7 +2,8 @@
 
 autopilot/           PX4 and ArduPilot, and airframes from their files
 controller/          CasADi, acados, python-control and C
-simulator/           Gazebo, MuJoCo and URDF
+fmu/                 FMI 3.0
+simulator/           Gazebo, MuJoCo, RotorPy, drone-models and URDF
 annotated_values.py  values with unit and standard deviation as lines of text
 file_header.py       the header of an exported file
 limitations.py       properties that a target cannot represent, as findings

@@ -81,6 +81,12 @@ TARGETS: Final[Mapping[str, ExportTarget]] = {
         ("params.toml", "fly.py"),
         "python fly.py",
     ),
+    "fmu": ExportTarget(
+        "fmu.archive:fmu_files",
+        "an FMU of FMI 3.0 for Model Exchange and Co-Simulation",
+        ("NAME.fmu",),
+        "fmpy simulate *.fmu",
+    ),
     "acados": ExportTarget(
         "controller.acados:acados_files",
         "CasADi functions, and an AcadosModel made from them",

@@ -107,11 +107,24 @@ def system_files(
     Arguments and errors: those of `system_functions`; name: of the model.
     """
     functions = system_functions(system, constants=constants, method=method)
-    free = _free(system, constants)
     table = {
         "name": name,
         "method": method,
         "versions": {package: version(package) for package in ("rotorid", "casadi")},
+        **system_table(system, constants=constants),
+    }
+    files = {f"{n}.casadi": _saved(f) for n, f in functions.items()}
+    return files | {
+        "model.json": (json.dumps(table, indent=2) + "\n").encode(),
+        "example.py": _EXAMPLE.encode(),
+    }
+
+
+def system_table(system: System, *, constants: Sequence[str] = ()) -> dict[str, Any]:
+    """Name, unit and frame of each element of x, u, y and p, with the values of p and x0. constants: those of
+    `system_functions`."""
+    free = _free(system, constants)
+    return {
         "x": _numbers(system.states),
         "u": _numbers(system.inputs),
         "y": _numbers(system.outputs),
@@ -122,11 +135,6 @@ def system_files(
         ],
         "x0": list(system.states.initial()),
         "constants": {p.name: len(p.values) for p in system.parameters if p not in free},
-    }
-    files = {f"{n}.casadi": _saved(f) for n, f in functions.items()}
-    return files | {
-        "model.json": (json.dumps(table, indent=2) + "\n").encode(),
-        "example.py": _EXAMPLE.encode(),
     }
 
 
