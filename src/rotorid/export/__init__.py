@@ -7,6 +7,7 @@ simulator/           Gazebo, MuJoCo, RotorPy, drone-models and URDF
 annotated_values.py  values with unit and standard deviation as lines of text
 file_header.py       the header of an exported file
 limitations.py       properties that a target cannot represent, as findings
+samples.py           airframes drawn from the uncertainty of one
 targets.py           the registry of export targets
 text.py              the sentences of the limitations
 uncertainty.py       standard deviations of exported values, by first-order propagation

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rotorid.errors import SettingError
 from rotorid.export.targets import TARGETS, vehicle_files
+from rotorid.terminal.arguments import check_seed
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
 
 
 def export_vehicle(
-    target: str, airframe: str, output: Path, force: bool, not_used: Mapping[str, Any]
+    target: str,
+    airframe: str,
+    output: Path,
+    force: bool,
+    not_used: Mapping[str, Any],
+    *,
+    samples: int = 0,
+    seed: int = 0,
 ) -> None:
     """Write the files of an airframe for a target.
 
@@ -25,8 +33,10 @@ def export_vehicle(
         output: folder for the files.
         force: whether to export an airframe that fly-back did not accept.
         not_used: values of options that apply to estimators and systems only, by option; None where not given.
+        samples: number of airframes that are drawn from its uncertainty, for a table beside the files.
+        seed: of the draws.
     Raises:
-        SettingError: one of these options was given.
+        SettingError: one of these options was given, or samples or seed is negative.
     """
     from rotorid.terminal.console import setup_jax, status
     from rotorid.workflows.export.summary import summarise_export
@@ -34,6 +44,9 @@ def export_vehicle(
     for option, value in not_used.items():
         if value is not None:
             raise SettingError(f"{option} applies to an estimator or a system, not to {target}")
+    if samples < 0:
+        raise SettingError(f"--samples {samples}: must be 0 or more")
+    check_seed(seed)
     with status("Starting"):
         setup_jax()
         from rotorid.models.airframe.airframe import load_airframe
@@ -43,6 +56,10 @@ def export_vehicle(
         vehicle = load_airframe(airframe)
     with status("Converting"):
         files = vehicle_files(target, vehicle, force=force)
+        if samples:
+            from rotorid.export.samples import FILE, draw_airframes, samples_table
+
+            files |= {FILE: samples_table(draw_airframes(vehicle, samples, seed))}
     write_folder(output, files)
     summary = summarise_export(target, "airframe", vehicle.name, files, TARGETS[target].next_step)
 

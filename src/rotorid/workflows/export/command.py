@@ -112,6 +112,15 @@ def export(
         ),
     ] = None,
     mapping: Mapping = None,
+    samples: Annotated[
+        int,
+        typer.Option(
+            "--samples",
+            metavar="N",
+            help="Of a conversion: also draw N airframes from the standard deviations of the airframe, into samples.parquet.",
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the draws.")] = 0,
     force: Annotated[
         bool,
         typer.Option(
@@ -143,8 +152,12 @@ def export(
             "--precision": None if precision == "double" else precision,
             "--gain": None if gain == 10.0 else gain,
         }
-        export_vehicle(target, airframe, output, force, others)
+        export_vehicle(target, airframe, output, force, others, samples=samples, seed=seed)
         return
+    if samples or seed:
+        raise SettingError(
+            f"--samples and --seed apply to a conversion ({', '.join(TARGETS)}), not to {target}"
+        )
     if force and form != "casadi":
         raise SettingError(
             f"--force applies to airframes ({', '.join(TARGETS)}) and to systems as CasADi only"
