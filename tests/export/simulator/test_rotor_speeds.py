@@ -1,6 +1,6 @@
 """RotorPy, drone-models and crazyflow fly the exported vehicles beside rotorid's own simulation, over 5 s of manoeuvres.
 
-With properties that a simulator has, every state agrees to 1e-3; what it lacks is left out one by one, with the error.
+With properties that a simulator has, every state agrees to 1e-4; what it lacks is left out one by one, with the error.
 """
 
 from __future__ import annotations
@@ -160,13 +160,13 @@ def in_first_principles(airframe: Airframe, folder: Path, package: str) -> np.nd
 
 def test_rotorpy_follows(tmp_path):
     error = np.abs(in_rotorpy(FOR_ROTORPY, tmp_path) - simulated(FOR_ROTORPY)).max()
-    assert error < TOLERANCE
+    assert error < 0.1 * TOLERANCE
 
 
 @pytest.mark.parametrize("package", MODULES)
 def test_first_principles_follow(package, tmp_path):
     found = in_first_principles(FOR_DRONE_MODELS, tmp_path, package)
-    assert np.abs(found - simulated(FOR_DRONE_MODELS)).max() < TOLERANCE
+    assert np.abs(found - simulated(FOR_DRONE_MODELS)).max() < 0.1 * TOLERANCE
 
 
 MISSING = {
