@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,7 @@ def test_topics_of_px4_in_our_frames(tmp_path: Path, kind: str, boot: int | None
 def test_types_that_a_bag_does_not_define_are_named(tmp_path: Path):
     folder = write_bag(tmp_path / "bag", "ros2-db3", px4_topics(5) | hover_topics(2))
     store = next(folder.glob("*.db3"))
-    with sqlite3.connect(store) as database:  # as before ROS 2 Iron
+    with closing(sqlite3.connect(store)) as database, database:  # as before ROS 2 Iron
         database.execute("DELETE FROM message_definitions")
     flight = read(folder)
     assert any("5 topics not read" in n and "[ros] definitions" in n for n in flight.notes)
