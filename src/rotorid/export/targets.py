@@ -81,6 +81,12 @@ TARGETS: Final[Mapping[str, ExportTarget]] = {
         ("params.toml", "fly.py"),
         "python fly.py",
     ),
+    "isaac-lab": ExportTarget(
+        "simulator.isaac_lab:isaac_lab_files",
+        "fields of Isaac Lab's ThrusterCfg and MultirotorCfg, and the rigid body",
+        ("isaac_lab_vehicle.py",),
+        "in Python: from isaac_lab_vehicle import multirotor_cfg",
+    ),
     "fmu": ExportTarget(
         "fmu.archive:fmu_files",
         "an FMU of FMI 3.0 for Model Exchange and Co-Simulation",

@@ -229,6 +229,20 @@ _SIMULATORS: Final[Mapping[str, Callable[[Values], str]]] = {
         "prop_inertia: drone-models 0.1 has the gyroscopic torque about x with the opposite sign; crazyflow 0.4 is right. The "
         "torque is zero while the speeds of both directions are equal"
     ),
+    "inputs_in_newtons": lambda _: (
+        "the inputs are thrusts in N, not commands: the thrust curve is only in thrust_range"
+    ),
+    "one_thrust_range": lambda v: (
+        f"thrust_range: one for all rotors, whose full thrusts are {v['low']:.4g} to {v['high']:.4g} N"
+    ),
+    "thrust_constant_raised": lambda v: (
+        f"thrust_const_range: Isaac Lab raises {v['value']:.3g} N/rps^2 to {v['least']:g} until the first reset, so that "
+        f"thrusts from init_state.rps are {v['factor']:.3g} times those of hover; the lag does not depend on it"
+    ),
+    "lag_short_for_step": lambda v: (
+        f"the lag of {v['lag']:.3g} s is short for dt {v['step']:g} s: a step closes {100 * v['closed']:.3g} % of the gap to a "
+        f"constant input, exact is {100 * v['exact']:.3g} %; use a smaller dt"
+    ),
     "no_forces": lambda v: (
         f"URDF has no forces: {_urdf_thrusts(v)} along z of the rotor frames, with a lag of {v['lag']:g} s"
     ),

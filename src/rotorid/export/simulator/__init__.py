@@ -2,6 +2,7 @@
 
 drone_models.py  parameters of drone-models and crazyflow
 gazebo.py        SDF models for Gazebo
+isaac_lab.py     thrusters and rigid body for Isaac Lab
 mujoco.py        MJCF models for MuJoCo
 rotor_speeds.py  rotor speeds as inputs, and drag made linear
 rotorpy.py       vehicles of RotorPy
