@@ -8,8 +8,6 @@ import types
 from pathlib import Path
 
 import casadi as ca
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,9 +17,7 @@ from rotorid.export.simulator.urdf import urdf_files
 from rotorid.models.airframe.airframe import Quantity, load_airframe
 from rotorid.models.multirotor.air import AIR_DENSITY
 from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
-from rotorid.models.multirotor.rigid import rigid_multirotor
-from rotorid.models.system import parameter_values
-from rotorid.numerics import integrators
+from tests.export.simulated import simulate_commands
 from tests.export.vehicles import accepted, skewed, with_quantities
 from tests.loading import load_file
 
@@ -44,25 +40,10 @@ def written(files: dict[str, bytes], folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def flown() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """First state, commands, and states of rotorid's simulation: attitude, position, velocity, body rate, thrusts."""
-    system, hover = rigid_multirotor(AIRFRAME, "rotor_command"), hover_trim(vehicle_properties(AIRFRAME))
     t = DT * np.arange(STEPS)
     waves = np.sin(np.outer(t, [2.0, 3.0, 4.0, 5.0])) * [0.02, 0.012, 0.015, 0.01]
-    commands = hover.command + waves
-    with jax.enable_x64(True):
-        p = parameter_values(system)
-
-        def rate(x, u):
-            return system.states.pack_tangent(
-                system.dynamics(system.states.unpack(x), system.inputs.unpack(u), p)
-            )
-
-        def step(x, u):
-            x = integrators.step(system.states, lambda x: rate(x, u), x, DT, "rk4")
-            return x, x
-
-        x0 = np.concatenate([hover.attitude, np.zeros(9), hover.thrust])
-        _, states = jax.jit(lambda x, u: jax.lax.scan(step, x, u))(jnp.asarray(x0), jnp.asarray(commands))
-        states = np.asarray(states)
+    commands = hover_trim(vehicle_properties(AIRFRAME)).command + waves
+    x0, states = simulate_commands(AIRFRAME, commands, DT)
     assert np.abs(states[:, 7:10]).max() > 1.0  # it moves
     assert np.abs(states[:, 10:13]).max() > 0.3  # and turns
     return x0, commands, states

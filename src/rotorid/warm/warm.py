@@ -31,7 +31,7 @@ from rotorid.workflows.track.estimates import derived_numbers, explained_shares
 from rotorid.workflows.track.summary import Settings
 
 _SYSTEM = "multirotor"
-_PERIODS = (
+_FAST, _SLOW = (
     0.004,
     0.01,
 )  # s, between rows: of commands that are fast enough to track the motor lag, and of others
@@ -56,8 +56,8 @@ def airframe_steps(airframe: Airframe, estimators: Sequence[EstimatorName]) -> l
     has_curve = airframe.thrust_curve is not None
     signal, rotors = ("rotor_command", len(airframe.rotors)) if has_curve else ("thrust", None)
     steps = []
-    for period in _PERIODS:
-        log = {"command_period": period if period < _PERIODS[-1] else None}
+    for period, command_period in ((_FAST, _FAST), (_SLOW, None)):
+        log = {"command_period": command_period}
         system = SYSTEMS[_SYSTEM].build(airframe, signal, rotors=rotors, log=log)
         steps += [
             Step(

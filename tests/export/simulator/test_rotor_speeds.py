@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,9 +19,7 @@ from rotorid.export.simulator.drone_models import drone_models_files
 from rotorid.export.simulator.rotorpy import rotorpy_files
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
-from rotorid.models.multirotor.rigid import rigid_multirotor
-from rotorid.models.system import parameter_values
-from rotorid.numerics import integrators
+from tests.export.simulated import simulate_commands
 from tests.export.vehicles import accepted, skewed, with_quantities
 from tests.loading import load_file
 
@@ -67,24 +63,7 @@ def commands_of(airframe: Airframe) -> np.ndarray:
 
 def simulated(airframe: Airframe) -> np.ndarray:
     """rotorid's states: attitude x y z w, position, velocity, body rate, thrusts."""
-    system, hover = rigid_multirotor(airframe, "rotor_command"), hover_trim(vehicle_properties(airframe))
-    p = parameter_values(system)
-
-    def rate(x, u):
-        return system.states.pack_tangent(
-            system.dynamics(system.states.unpack(x), system.inputs.unpack(u), p)
-        )
-
-    def step(x, u):
-        x = integrators.step(system.states, lambda x: rate(x, u), x, DT, "rk4")
-        return x, x
-
-    x0 = np.concatenate([hover.attitude, np.zeros(9), hover.thrust])
-    with jax.enable_x64(True):
-        states = jax.jit(lambda x, u: jax.lax.scan(step, x, u))(
-            jnp.asarray(x0), jnp.asarray(commands_of(airframe))
-        )[1]
-    states = np.asarray(states)
+    _, states = simulate_commands(airframe, commands_of(airframe), DT)
     assert np.abs(states[:, 7:10]).max() > 0.5  # it moves
     assert np.abs(states[:, 10:13]).max() > 0.1  # and turns
     return states[:, [1, 2, 3, 0, *range(4, states.shape[1])]]

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -100,7 +100,7 @@ class TracedEstimator:
             if _operations(programs) > WRITTEN_OUT:
                 with compact():
                     programs, state, estimate = self._traced()
-        if _uses(programs["init"].jaxpr, programs["init"].jaxpr.invars[-1]):
+        if uses(programs["init"], programs["init"].jaxpr.invars[-1:]):
             raise NotCompiledError("it draws random numbers")
         if _operations(programs) > MOST_OPERATIONS:
             raise NotCompiledError("its step is too large")
@@ -149,9 +149,10 @@ def _operations(programs: Mapping[str, jax.extend.core.ClosedJaxpr]) -> int:
     return max(straight_operations(program.jaxpr) for program in programs.values())
 
 
-def _uses(jaxpr: Any, variable: Any) -> bool:
-    variables = [v for equation in jaxpr.eqns for v in equation.invars]
-    return any(v is variable for v in (*variables, *jaxpr.outvars))
+def uses(closed: jax.extend.core.ClosedJaxpr, variables: Sequence[Any]) -> bool:
+    """Whether a program uses some of these variables."""
+    used = [v for equation in closed.jaxpr.eqns for v in equation.invars] + list(closed.jaxpr.outvars)
+    return any(v is variable for v in used for variable in variables)
 
 
 def _read(path: Path) -> StepForm | None:

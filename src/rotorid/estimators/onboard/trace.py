@@ -23,7 +23,7 @@ from rotorid.codegen.emit import CProgram
 from rotorid.codegen.program import c_program, straight_operations
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, honest
-from rotorid.estimators.compiled.trace import MOST_OPERATIONS
+from rotorid.estimators.compiled.trace import MOST_OPERATIONS, uses
 from rotorid.numerics.compact import compact
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
@@ -73,16 +73,16 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
     with jax.enable_x64(True), compact():
         init_program, state = jax.make_jaxpr(init, return_shape=True)(sample, jax.random.key(0))
         *row, key = init_program.jaxpr.invars
-        if _uses(init_program, [key]):
+        if uses(init_program, [key]):
             raise SettingError(f"{name} draws random numbers, which has no form in C")
-        if _uses(init_program, row):
+        if uses(init_program, row):
             raise SettingError(f"{name} starts from its first sample, which has no form in C")
         traced = {
             "f_predict": jax.make_jaxpr(predict)(sample, state),
             "f_update": jax.make_jaxpr(update)(sample, state),
         }
         estimate_program, estimate_shapes = jax.make_jaxpr(estimate, return_shape=True)(sample, state)
-        if any(_uses(closed, closed.jaxpr.invars[:1]) for closed in traced.values()):
+        if any(uses(closed, closed.jaxpr.invars[:1]) for closed in traced.values()):
             raise SettingError(
                 f"{name} uses the time since the start of the flight, which is not available in C"
             )
@@ -95,8 +95,3 @@ def onboard(estimator: AbstractEstimator) -> Onboard:
     programs = {program: c_program(closed, program, looped=LOOPED) for program, closed in traced.items()}
     sample_size, state_size, estimate_size = (layout.size for layout in layouts)
     return Onboard(estimator, programs, sample_size, state_size, estimate_size, estimate_shapes)
-
-
-def _uses(closed: Any, variables: list[Any]) -> bool:
-    used = [v for equation in closed.jaxpr.eqns for v in equation.invars] + list(closed.jaxpr.outvars)
-    return any(v is variable for v in used for variable in variables)

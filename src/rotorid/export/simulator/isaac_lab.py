@@ -27,7 +27,7 @@ from rotorid.export.limitations import (
     rotor_moments,
 )
 from rotorid.export.simulator.rotor_speeds import (
-    FULL_SPEED,
+    assumed_speeds,
     decimal,
     hover_speeds,
     in_python,
@@ -193,11 +193,7 @@ def isaac_lab_limitations(airframe: Airframe) -> list[Finding]:
                 factor=LEAST_CONSTANT / constant,
             )
         )
-    found += _short_lag(vehicle)
-    if not airframe.has_speed_lag:
-        found.append(limitation("lag_of_speeds"))
-    if airframe.get("thrust_coefficient") is None:
-        found.append(limitation("no_thrust_coefficient", speed=FULL_SPEED))
+    found += [*_short_lag(vehicle), *assumed_speeds(airframe)]
     found += [*_no_drag(vehicle), *rotor_aerodynamics(vehicle), *rotor_moments(vehicle)]
     return [*found, *command_delay(vehicle), *battery_voltage(vehicle)]
 

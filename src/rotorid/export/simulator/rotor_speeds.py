@@ -110,14 +110,18 @@ def in_python(values: Iterable[float]) -> str:
 
 def speed_limitations(airframe: Airframe, vehicle: VehicleProperties) -> list[Finding]:
     """What such a simulator cannot represent of the rotors, with the size of each error."""
-    found = [limitation("inputs_from_function")]
-    if not airframe.has_speed_lag:
-        found.append(limitation("lag_of_speeds"))
-    if airframe.get("thrust_coefficient") is None:
-        found.append(limitation("no_thrust_coefficient", speed=FULL_SPEED))
+    found = [limitation("inputs_from_function"), *assumed_speeds(airframe)]
     horizontal = float(np.abs(vehicle.rotors.axes[:, :2]).max())
     if horizontal > _SMALL:
         found.append(limitation("rotors_not_tilted", share=horizontal))
+    return found
+
+
+def assumed_speeds(airframe: Airframe) -> list[Finding]:
+    """What the airframe does not say of its rotor speeds, and the simulator takes for granted."""
+    found = [] if airframe.has_speed_lag else [limitation("lag_of_speeds")]
+    if airframe.get("thrust_coefficient") is None:
+        found.append(limitation("no_thrust_coefficient", speed=FULL_SPEED))
     return found
 
 

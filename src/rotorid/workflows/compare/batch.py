@@ -151,7 +151,7 @@ class BatchEvaluator:
         mass_drift: relative drift of the mass, 1/sqrt(s), with `prior_error`.
         network: of an estimator that needs one.
     Raises:
-        SettingError: an unknown estimator, one without its network, or an invalid prior error.
+        SettingError: an unknown estimator, or an invalid prior error.
 
     It remembers which estimators are compiled for which stacks.
     """
