@@ -35,7 +35,7 @@ from rotorid.workflows.wrench.observe import prepare_wrench, with_rotors, wrench
 from tests.workflows.test_rotor_signals import airframe_for, log_with
 
 SIGNALS = ("rotor_command", "rotor_speed")
-NEED_CURVE = ("px4", "ardupilot", "gazebo")
+NEED_CURVE = ("px4", "ardupilot", "gazebo", "rotorpy", "drone-models", "isaac-lab")
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ WITHOUT_PAGE: Final = {
     "dataset",
     "airframe",
     "airframes",
+    "warm",
 }
 
 SIMULATED: Final = ("-a", "simulated-quad", "-e", "ekf", "--system", "multirotor-bare")
@@ -117,6 +118,7 @@ RUNS: Final = {
     "demo": Run(["-o", "demo"], "demo/summary.json"),
     "airframe": Run(["default_logging.ulg", "--mass", "1.0", "-o", "airframe.toml"]),
     "airframes": Run(["crazyflie-2.1"]),
+    "warm": Run(["-a", "simulated-quad", "-e", "ekf"]),
 }
 
 
@@ -225,12 +227,19 @@ def _simulated(document: Any, folder: Path) -> None:
     assert document["duration"] == pytest.approx(flight.duration)
 
 
+def _warmed(document: Any, _: Path) -> None:
+    assert Path(document["cache"]).is_dir()
+    assert all(step["name"].startswith("simulated-quad: ekf") for step in document["compiled"])
+    assert len(document["compiled"]) > 1
+
+
 DOCUMENTS: Final[dict[str, Callable[[Any, Path], None]]] = {
     "convert": _converted,
     "calibrate": _calibrated,
     "fly-back": _flown_back,
     "export": _exported,
     "simulate": _simulated,
+    "warm": _warmed,
 }
 """What the documents say that no file has."""
 
@@ -261,6 +270,7 @@ WRONG: Final = {
     "demo": ["-o", os.devnull],
     "airframe": ["none.ulg"],
     "airframes": ["none"],
+    "warm": ["none.ulg"],
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,10 @@ from rotorid.terminal.arguments import (
     estimator_names,
     mass_and_std,
 )
+from rotorid.terminal.output import print_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COMMON: Final = ("px4-sih-quad", "quadrotor-x", "ardupilot-sitl-x")
 """Airframes whose code serves many vehicles: a linear and a quadratic thrust curve, and one with the voltage of the battery."""
@@ -53,7 +57,7 @@ def warm(
 
     What is compiled already is not compiled again; after Ctrl-C the next run goes on.
     """
-    from rotorid.terminal.console import count_items, out, setup_jax, status
+    from rotorid.terminal.console import count_items, setup_jax, status
 
     names = estimator_names(estimators, TRACK_ESTIMATORS)
     weighed = mass_and_std(mass)
@@ -63,6 +67,7 @@ def warm(
         from rotorid.logs.read import read
         from rotorid.models.airframe.airframe import load_airframe
         from rotorid.models.airframe.from_log.make import airframe_to_track
+        from rotorid.results.files import to_json
         from rotorid.warm.warm import airframe_steps, log_steps
 
         steps = []
@@ -74,7 +79,15 @@ def warm(
     if not logs:
         for name in [airframe] if airframe else COMMON:
             steps += airframe_steps(load_airframe(name), names)
-    start = time.monotonic()
+    compiled = []
     for step in count_items(steps, "Compiling", len(steps)):
+        start = time.monotonic()
         step.run()
-    out().print(f"Compiled in {time.monotonic() - start:.0f} s, kept in {cache_folder()}")
+        compiled.append({"name": step.name, "seconds": round(time.monotonic() - start, 1)})
+    folder = cache_folder()
+    seconds = sum(step["seconds"] for step in compiled)
+
+    def show(console: Console) -> None:
+        console.print(f"Compiled in {seconds:.0f} s, kept in {folder}", markup=False)
+
+    print_result(lambda: to_json({"cache": str(folder), "compiled": compiled}), show)
