@@ -33,7 +33,7 @@ from rotorid.export.file_header import (
 from rotorid.export.targets import TARGETS, vehicle_files
 from rotorid.models.airframe.airframe import airframe_toml, parse_airframe
 from rotorid.report.page import Page
-from tests.export.vehicles import accepted, skewed
+from tests.export.vehicles import accepted, for_target, skewed
 from tests.systems import Pendulum
 
 NAMES = (
@@ -52,8 +52,10 @@ NAMES = (
 TEXTS = dict(enumerate(NAMES))
 
 
-def hostile(name: str):
-    airframe = dataclasses.replace(skewed(), name=name, description=f"description: {name}")
+def hostile(name: str, target: str = ""):
+    airframe = dataclasses.replace(
+        for_target(target, skewed()), name=name, description=f"description: {name}"
+    )
     record = accepted(airframe).fly_back
     assert record is not None
     record = dataclasses.replace(record, flights=(name,), reasons=(name,))
@@ -72,6 +74,13 @@ def syntax_of_c(text: str, folder: Path) -> None:
 
 def parse(file: str, content: bytes, folder: Path) -> None:
     """Raise for a file that its program would not read, or in which a name is more than data."""
+    if file.endswith(".onnx"):
+        import onnx
+
+        model = onnx.load_from_string(content)
+        texts = [model.doc_string, model.graph.doc_string, *(entry.value for entry in model.metadata_props)]
+        assert not [text for text in texts if re.search(r"[\0\r\n\x1b\x7f\u2028\u202e]", text)]
+        return
     if file.endswith(".fmu"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for name in archive.namelist():
@@ -103,7 +112,7 @@ def parse(file: str, content: bytes, folder: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_target_holds_any_name(target: str, tmp_path: Path):
-    for file, content in vehicle_files(target, hostile("\n".join(NAMES))).items():
+    for file, content in vehicle_files(target, hostile("\n".join(NAMES), target)).items():
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", file), file
         if not file.endswith(".casadi"):
             parse(file, content, tmp_path)

@@ -10,14 +10,14 @@ import pytest
 
 from rotorid.errors import SettingError
 from rotorid.export.targets import TARGETS, vehicle_files
-from tests.export.vehicles import accepted, skewed
+from tests.export.vehicles import accepted, for_target, skewed
 
 PAGE = Path(__file__).parents[2] / "docs" / "export-airframe.md"
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_target_writes_the_files_that_it_registers(name):
-    files = vehicle_files(name, accepted(skewed()))
+    files = vehicle_files(name, accepted(for_target(name, skewed())))
     assert sorted(files) == sorted(file.replace("NAME", "skewed") for file in TARGETS[name].files)
 
 
@@ -35,6 +35,6 @@ def test_an_unknown_target_raises():
 
 
 def test_the_registry_imports_no_numerical_library():
-    code = "import sys, rotorid.export.targets; print(*{'jax', 'numpy', 'casadi'} & set(sys.modules))"
+    code = "import sys, rotorid.export.targets; print(*{'jax', 'numpy', 'casadi', 'onnx'} & set(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not loaded.strip()

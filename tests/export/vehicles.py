@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import pytest
+
 from rotorid.models.airframe.acceptance import fingerprint_of
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 from rotorid.models.airframe.validation import FlyBack
+from tests.models.test_residual import any_residual
 
 
 def accepted(airframe: Airframe) -> Airframe:
@@ -19,6 +22,14 @@ def accepted(airframe: Airframe) -> Airframe:
 
 def with_quantities(airframe: Airframe, **values: Quantity) -> Airframe:
     return dataclasses.replace(airframe, quantities={**airframe.quantities, **values})
+
+
+def for_target(target: str, airframe: Airframe) -> Airframe:
+    """The airframe, with a learned residual where a target needs one, or a skip where the target's package is missing."""
+    if target != "onnx":
+        return airframe
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'rotorid[onnx]'")
+    return dataclasses.replace(airframe, residual=any_residual(rotors=len(airframe.rotors)))
 
 
 def skewed() -> Airframe:

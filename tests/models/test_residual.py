@@ -34,12 +34,12 @@ HEXAROTOR = rigid_multirotor(load_airframe("fully-actuated-hexarotor"))
 HEADS = multirotor_heads(hidden=8)
 
 
-def any_residual(heads=HEADS, seed: int = 0) -> Residual:
+def any_residual(heads=HEADS, seed: int = 0, rotors: int = 6) -> Residual:
     """A residual of random weights, trained on standard normal inputs."""
     rng = np.random.default_rng(seed)
     weights = []
     for head in heads:
-        n = 3 * (len(head.inputs) - 1) + 6
+        n = 3 * (len(head.inputs) - 1) + rotors
         w = {name: np.asarray(v) for name, v in initial_weights(head, n, 3, jax.random.key(seed)).items()}
         w |= {name: rng.normal(size=w[name].shape) for name in w}
         weights.append(w | scaled_to(rng.normal(size=(500, n)), np.array([2.0, 1.0, 0.5])))

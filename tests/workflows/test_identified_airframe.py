@@ -32,6 +32,7 @@ from rotorid.workflows.learn.training_rows import learning_rows
 from rotorid.workflows.track.plausibility import plausibility_findings
 from rotorid.workflows.track.track import prepare_flight
 from rotorid.workflows.wrench.observe import prepare_wrench, with_rotors, wrench_system
+from tests.export.vehicles import for_target
 from tests.workflows.test_rotor_signals import airframe_for, log_with
 
 SIGNALS = ("rotor_command", "rotor_speed")
@@ -89,7 +90,8 @@ def test_commands_that_take_an_airframe_alone(identified: Callable[[str], Airfra
     airframe = identified(name)
     for target, entry in TARGETS.items():
         with needs_curve(airframe, is_needed=target in NEED_CURVE):
-            assert len(vehicle_files(target, airframe, force=True)) == len(entry.files)
+            found = vehicle_files(target, for_target(target, airframe), force=True)
+            assert len(found) == len(entry.files)
     for system, entry in SYSTEMS.items():
         built = exported_system(system, airframe, ExportSettings())
         assert set(entry.rotor_inputs) & set(built.inputs)

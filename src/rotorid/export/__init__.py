@@ -3,6 +3,7 @@
 autopilot/           PX4 and ArduPilot, and airframes from their files
 controller/          CasADi, acados, python-control and C
 fmu/                 FMI 3.0
+network/             learned residuals for ONNX
 simulator/           Gazebo, Isaac Lab, MuJoCo, RotorPy, drone-models and URDF
 annotated_values.py  values with unit and standard deviation as lines of text
 file_header.py       the header of an exported file

@@ -41,17 +41,10 @@ def file_header(
         limitations: what the target cannot represent, with the size of each error.
         fills_missing: whether the file has a default for a quantity that the airframe lacks.
     """
-    reason = rejection_reason(airframe)
-    record = airframe.fly_back
-    if reason is not None:
-        validation = f"NOT VALIDATED, exported with --force: {reason}."
-    else:
-        assert record is not None
-        validation = f"Accepted by fly-back on {', '.join(record.flights)}: {' '.join(record.reasons)}"
     paragraphs = [
         f"{airframe.name}: {target}, by rotorid {version('rotorid')}.",
         airframe.description,
-        validation,
+        validation_text(airframe),
         "Standard deviations are propagated from the airframe file, whose parameters are treated as independent.",
     ]
     missing = {name: label for name, label in _DEFAULTS.items() if airframe.get(name) is None}
@@ -66,6 +59,15 @@ def file_header(
         paragraphs.append("Limitations:")
         paragraphs += [f"- {limitation_text(limitation)}" for limitation in limitations]
     return [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph]
+
+
+def validation_text(airframe: Airframe) -> str:
+    """A sentence on the validation of an airframe by fly-back."""
+    reason, record = rejection_reason(airframe), airframe.fly_back
+    if reason is not None:
+        return f"NOT VALIDATED, exported with --force: {reason}."
+    assert record is not None
+    return f"Accepted by fly-back on {', '.join(record.flights)}: {' '.join(record.reasons)}"
 
 
 def as_hash_comments(paragraphs: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.errors import AirframeError, SettingError
 
@@ -24,18 +24,20 @@ class ExportTarget:
 
     function: "module:name" below `rotorid.export`, of a function from an Airframe to the content of its files by name.
     description: what the program reads. files: names of the files; NAME stands for the name of the airframe. next_step: what
-    the user does with them, in the folder.
+    the user does with them, in the folder. options: those of estimators that apply to it too; `settings` of its function come
+    of them.
     """
 
     function: str
     description: str
     files: tuple[str, ...]
     next_step: str
+    options: tuple[str, ...] = ()
 
-    def files_of(self, airframe: Airframe) -> dict[str, bytes]:
-        """The content of the files of an airframe, by name."""
+    def files_of(self, airframe: Airframe, **settings: Any) -> dict[str, bytes]:
+        """The content of the files of an airframe, by name. settings: of the target's function."""
         module, _, name = self.function.partition(":")
-        return getattr(importlib.import_module(f"rotorid.export.{module}"), name)(airframe)
+        return getattr(importlib.import_module(f"rotorid.export.{module}"), name)(airframe, **settings)
 
 
 TARGETS: Final[Mapping[str, ExportTarget]] = {
@@ -93,6 +95,13 @@ TARGETS: Final[Mapping[str, ExportTarget]] = {
         ("NAME.fmu",),
         "fmpy simulate *.fmu",
     ),
+    "onnx": ExportTarget(
+        "network.residual_files:residual_files",
+        "the learned residual as an ONNX graph",
+        ("residual.onnx", "example.py"),
+        "python example.py",
+        options=("--model", "--precision"),
+    ),
     "acados": ExportTarget(
         "controller.acados:acados_files",
         "CasADi functions, and an AcadosModel made from them",
@@ -120,13 +129,16 @@ TARGETS: Final[Mapping[str, ExportTarget]] = {
 """Export targets by name."""
 
 
-def vehicle_files(target: str, airframe: Airframe, *, force: bool = False) -> dict[str, bytes]:
+def vehicle_files(
+    target: str, airframe: Airframe, *, force: bool = False, **settings: Any
+) -> dict[str, bytes]:
     """Convert an airframe to the files of a target.
 
     Args:
         target: a key of `TARGETS`.
         airframe: the airframe.
         force: whether to accept an airframe that fly-back did not accept; the files then say so.
+        settings: of the target's function, such as `precision` of "onnx".
     Returns:
         The content of the files by name.
     Raises:
@@ -140,7 +152,7 @@ def vehicle_files(target: str, airframe: Airframe, *, force: bool = False) -> di
     if not force:
         check_accepted(airframe)
     try:
-        return TARGETS[target].files_of(airframe)
+        return TARGETS[target].files_of(airframe, **settings)
     except AirframeError as error:
         where = airframe.source or airframe.name
         if str(error).startswith(where):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,15 @@ from rotorid.terminal.output import print_result
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rotorid.models.airframe.airframe import Airframe
+
 
 def export_vehicle(
     target: str,
     airframe: str,
     output: Path,
     force: bool,
-    not_used: Mapping[str, Any],
+    others: Mapping[str, Any],
     *,
     samples: int = 0,
     seed: int = 0,
@@ -32,17 +35,19 @@ def export_vehicle(
         airframe: name or path.
         output: folder for the files.
         force: whether to export an airframe that fly-back did not accept.
-        not_used: values of options that apply to estimators and systems only, by option; None where not given.
+        others: values of options of estimators and systems, by option; None where not given. They apply to targets that name
+            them.
         samples: number of airframes that are drawn from its uncertainty, for a table beside the files.
         seed: of the draws.
     Raises:
-        SettingError: one of these options was given, or samples or seed is negative.
+        SettingError: an option was given that does not apply, or samples or seed is negative.
     """
     from rotorid.terminal.console import setup_jax, status
     from rotorid.workflows.export.summary import summarise_export
 
-    for option, value in not_used.items():
-        if value is not None:
+    applicable = TARGETS[target].options
+    for option, value in others.items():
+        if value is not None and option not in applicable:
             raise SettingError(f"{option} applies to an estimator or a system, not to {target}")
     if samples < 0:
         raise SettingError(f"--samples {samples}: must be 0 or more")
@@ -54,8 +59,11 @@ def export_vehicle(
 
         check_folder(output)
         vehicle = load_airframe(airframe)
+        settings = {"precision": others["--precision"]} if others.get("--precision") else {}
+        if others.get("--model"):
+            vehicle, settings["flights"] = _learned(others["--model"], vehicle)
     with status("Converting"):
-        files = vehicle_files(target, vehicle, force=force)
+        files = vehicle_files(target, vehicle, force=force, **settings)
         if samples:
             from rotorid.export.samples import FILE, draw_airframes, samples_table
 
@@ -68,3 +76,12 @@ def export_vehicle(
         console.print(f"Next: cd {output}; {summary.next_step}", markup=False)
 
     print_result(summary.to_json, show)
+
+
+def _learned(folder: Path, vehicle: Airframe) -> tuple[Airframe, tuple[str, ...]]:
+    """The airframe of a learned model of a vehicle with its residual, and the names of the training flights."""
+    from rotorid.learning.model_files import check_vehicle, load_model
+
+    model = load_model(folder)
+    check_vehicle(model, vehicle, folder)
+    return dataclasses.replace(model.airframe, residual=model.residual), model.flights
