@@ -1,6 +1,6 @@
 """Estimators exported as C: time of a step, size of code, state, scratch and stack, and how far they are from JAX.
 
-Compiled by this machine's C compiler with -O2, as the exported Makefile does; stack: of the deepest calls together, by
+Compiled by this machine's C compiler with -O3, as the exported Makefile does; stack: of the deepest calls together, by
 -fstack-usage. What they are given is draw_samples from their models, with missing measurements, outliers and a gap.
 """
 
@@ -81,7 +81,7 @@ def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) ->
         (folder / file).write_bytes(content)
     compiler = os.environ.get("CC", "cc")
     subprocess.run(
-        ["make", "-s", "golden", f"CC={compiler}", "CFLAGS=-O2 -fstack-usage"], cwd=folder, check=True
+        ["make", "-s", "golden", f"CC={compiler}", "CFLAGS=-O3 -fstack-usage"], cwd=folder, check=True
     )
     said = subprocess.run(
         ["./golden", "golden.csv", str(rounds)], cwd=folder, check=True, capture_output=True, text=True

@@ -11,7 +11,7 @@ project({name} C)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-set(CMAKE_C_FLAGS_RELEASE "-O2")
+set(CMAKE_C_FLAGS_RELEASE "-O3")
 set(CMAKE_C_STANDARD 99)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
@@ -36,7 +36,7 @@ add_test(NAME golden COMMAND {name}_check ${{CMAKE_CURRENT_SOURCE_DIR}}/golden.c
 def makefile(name: str) -> str:
     """The text of a Makefile."""
     return f"""CC ?= cc
-CFLAGS ?= -O2
+CFLAGS ?= -O3
 FLAGS = -std=c99 -Wall -Wextra -Wconversion -pedantic $(CFLAGS)
 
 all: replay
