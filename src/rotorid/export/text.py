@@ -209,6 +209,9 @@ _SIMULATORS: Final[Mapping[str, Callable[[Values], str]]] = {
         "the inputs are rotor speeds: the function in the file computes them from commands, with the thrust curve and the "
         "thrust scale of each rotor"
     ),
+    "no_largest_speed": lambda _: (
+        "the airframe has no [thrust_curve]: the inputs are rotor speeds, without a largest one"
+    ),
     "rotors_not_tilted": lambda v: (
         f"rotor axes are along body z; {100 * v['share']:.2g} % of a rotor's thrust is across it in the airframe"
     ),

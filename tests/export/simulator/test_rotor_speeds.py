@@ -142,6 +142,32 @@ def test_rotorpy_follows(tmp_path):
     assert error < 0.1 * TOLERANCE
 
 
+def test_rotorpy_takes_the_speeds_of_an_airframe_without_a_thrust_curve(tmp_path):
+    known = with_quantities(FOR_ROTORPY, thrust_coefficient=Quantity((5e-6,), "N s^2"))
+    by_speed = accepted(dataclasses.replace(known, thrust_curve=None))
+    folders = [tmp_path / "commands", tmp_path / "speeds"]
+    modules = []
+    for airframe, folder in zip((accepted(known), by_speed), folders, strict=True):
+        folder.mkdir()
+        modules.append(load_file(written(rotorpy_files(airframe), folder) / "rotorpy_vehicle.py"))
+    by_command, by_speeds = modules
+    assert by_speeds.quad_params.pop("rotor_speed_max") == np.inf
+    assert by_command.quad_params.pop("rotor_speed_max") < 2000.0
+    numbers = {name: value for name, value in by_command.quad_params.items() if isinstance(value, float)}
+    assert {name: by_speeds.quad_params[name] for name in numbers} == numbers
+    hover = by_command.motor_speeds(by_command.HOVER)
+    assert by_speeds.motor_speeds(by_speeds.HOVER) == pytest.approx(hover, rel=1e-9)
+    assert pytest.approx(hover / np.sqrt([r.thrust_scale for r in known.rotors]), rel=1e-9) == by_speeds.HOVER
+    unknown = accepted(dataclasses.replace(FOR_ROTORPY, thrust_curve=None))
+    with pytest.raises(AirframeError, match=r"\[thrust_curve\]"):
+        rotorpy_files(unknown)
+    pytest.importorskip("rotorpy")
+    said = subprocess.run(
+        [sys.executable, "rotorpy_vehicle.py"], cwd=folders[1], capture_output=True, text=True
+    )
+    assert said.returncode == 0, said.stderr
+
+
 @pytest.mark.parametrize("package", MODULES)
 def test_first_principles_follow(package, tmp_path):
     found = in_first_principles(FOR_DRONE_MODELS, tmp_path, package)

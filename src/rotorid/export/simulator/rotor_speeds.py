@@ -52,6 +52,18 @@ def {function}(command):
 """Python source of a function from commands to speeds; see `speeds_in_python`."""
 
 
+OF_SPEEDS: Final = '''\
+SCALES = {scales}  # thrust of each rotor over that of the coefficient
+HOVER = {hover}  # speed of each rotor in hover, rad/s
+
+
+def {function}(speed):
+    """Speeds with one thrust coefficient (rad/s) that have the thrusts of these speeds of the rotors (rad/s)."""
+    return np.sqrt(SCALES) * np.asarray(speed)
+'''
+"""Python source where the inputs of the airframe are rotor speeds, too."""
+
+
 def check_quadrotor(airframe: Airframe, vehicle: VehicleProperties, program: str) -> None:
     """Raise AirframeError for a vehicle that is no quadrotor, which is all that these simulators have."""
     if vehicle.rotors.count != QUADROTOR:
@@ -97,6 +109,13 @@ def speeds_in_python(
     )
 
 
+def speeds_of_rotors_in_python(airframe: Airframe, vehicle: VehicleProperties, *, function: str) -> str:
+    """Python source of the function from speeds of the rotors, of an airframe without a thrust curve."""
+    scales = vehicle.rotors.thrust_scales
+    hover = hover_speeds(airframe, vehicle) / np.sqrt(scales)
+    return OF_SPEEDS.format(scales=in_python(scales), hover=in_python(hover), function=function)
+
+
 def decimal(value: float) -> str:
     """A number with twelve digits, with a decimal point or an exponent: a float in Python and TOML."""
     text = number(value)
@@ -110,7 +129,9 @@ def in_python(values: Iterable[float]) -> str:
 
 def speed_limitations(airframe: Airframe, vehicle: VehicleProperties) -> list[Finding]:
     """What such a simulator cannot represent of the rotors, with the size of each error."""
-    found = [limitation("inputs_from_function"), *assumed_speeds(airframe)]
+    has_curve = vehicle.rotors.has_thrust_curve
+    inputs = limitation("inputs_from_function") if has_curve else limitation("no_largest_speed")
+    found = [inputs, *assumed_speeds(airframe)]
     horizontal = float(np.abs(vehicle.rotors.axes[:, :2]).max())
     if horizontal > _SMALL:
         found.append(limitation("rotors_not_tilted", share=horizontal))

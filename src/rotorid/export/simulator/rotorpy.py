@@ -27,6 +27,7 @@ from rotorid.export.simulator.rotor_speeds import (
     in_python,
     speed_limitations,
     speeds_in_python,
+    speeds_of_rotors_in_python,
     thrust_coefficient,
 )
 from rotorid.export.uncertainty import standard_deviations
@@ -50,7 +51,7 @@ import numpy as np
 
 quad_params = {{
 {values}
-    "num_rotors": {count},
+{largest_speed}    "num_rotors": {count},
     "rotor_pos": {{{positions}}},  # m, from the centre of mass
     "rotor_directions": np.array({directions}),  # of the torque about body z: 1 for a rotor that turns clockwise
     "rI": np.array({imu}),  # m, the IMU from the centre of mass
@@ -74,11 +75,13 @@ if __name__ == "__main__":
 
 def rotorpy_files(airframe: Airframe) -> dict[str, bytes]:
     """rotorpy_vehicle.py: `quad_params`, `motor_speeds`, and a hover when it is run."""
-    vehicle = vehicle_properties(airframe)
+    vehicle = _properties(airframe)
+    has_curve = vehicle.rotors.has_thrust_curve
     check_quadrotor(airframe, vehicle, "RotorPy")
     rotors = vehicle.rotors
     paragraphs = [
-        "`quad_params` is the vehicle, and `motor_speeds` computes the inputs of `cmd_motor_speeds` from commands.",
+        "`quad_params` is the vehicle, and `motor_speeds` computes the inputs of `cmd_motor_speeds` from "
+        + ("commands." if has_curve else "the speeds of the rotors."),
         *file_header(airframe, "a vehicle for RotorPy", rotorpy_limitations(airframe)),
         "Units: SI. Body: x forward, y left, z up, origin at the centre of mass.",
     ]
@@ -92,25 +95,28 @@ def rotorpy_files(airframe: Airframe) -> dict[str, bytes]:
     text = _FILE.format(
         heading=as_docstring(paragraphs),
         values=values,
+        largest_speed="" if has_curve else '    "rotor_speed_max": np.inf,  # rad/s\n',
         count=rotors.count,
         positions=", ".join(
             f'"r{k + 1}": np.array({in_python(place)})' for k, place in enumerate(rotors.positions)
         ),
         directions=[-int(spin) for spin in rotors.spins],
         imu=in_python(imu),
-        speeds=speeds_in_python(airframe, vehicle, function="motor_speeds", unit="rad/s"),
+        speeds=speeds_in_python(airframe, vehicle, function="motor_speeds", unit="rad/s")
+        if has_curve
+        else speeds_of_rotors_in_python(airframe, vehicle, function="motor_speeds"),
     )
     return {FILE: text.encode()}
 
 
 def rotorpy_values(airframe: Airframe) -> Mapping[str, float]:
     """The numbers of `quad_params` by name."""
-    vehicle = vehicle_properties(airframe)
+    vehicle = _properties(airframe)
     body, rotors, drag = vehicle.body, vehicle.rotors, vehicle.drag
     k_eta = thrust_coefficient(airframe, vehicle)
     root, speeds = np.sqrt(k_eta), hover_speeds(airframe, vehicle).sum()
     across, along = 0.5 * (drag.linear[0] + drag.linear[1]) / speeds, drag.linear[2] / speeds
-    return {
+    values = {
         "mass": body.mass,
         **{
             f"I{name}": float(body.inertia[i, k])
@@ -127,17 +133,24 @@ def rotorpy_values(airframe: Airframe) -> Mapping[str, float]:
         "k_flap": float(-drag.flapping * root),
         "tau_m": rotors.lag,
         "rotor_speed_min": 0.0,
-        "rotor_speed_max": float(np.sqrt(rotors.full_thrusts.max() / k_eta)),
     }  # fmt: skip
+    if rotors.has_thrust_curve:
+        values["rotor_speed_max"] = float(np.sqrt(rotors.full_thrusts.max() / k_eta))
+    return values
 
 
 def rotorpy_limitations(airframe: Airframe) -> list[Finding]:
     """What RotorPy cannot represent, with the size of each error."""
-    vehicle = vehicle_properties(airframe)
+    vehicle = _properties(airframe)
     found = [*speed_limitations(airframe, vehicle), *_linear_drag(airframe, vehicle)]
     found += [*angular_drag_limitation(vehicle), *falling_lag(vehicle, "tau_m")]
     found += [moment for moment in rotor_moments(vehicle) if moment.code != "no_flapping_moment"]
     return [*found, *command_delay(vehicle), *battery_voltage(vehicle)]
+
+
+def _properties(airframe: Airframe) -> VehicleProperties:
+    """With a thrust coefficient no thrust curve is needed, since the inputs are rotor speeds."""
+    return vehicle_properties(airframe, needs_thrust_curve=airframe.get("thrust_coefficient") is None)
 
 
 def _linear_drag(airframe: Airframe, vehicle: VehicleProperties) -> list[Finding]:
