@@ -19,7 +19,7 @@ COMMON = """
 ## Options and exit codes
 
 Every command has `-q` (`--quiet`: nothing but errors and what was asked for) and `-v` (`--verbose`: the stages of the work with
-their durations on stderr; `-vv`: also when each begins). Both may also come before the command.
+their durations and processor times on stderr; `-vv`: also when each begins). Both may also come before the command.
 
 For scripts, `--json` prints the result as one JSON document, and nothing else, on stdout: the content of `summary.json` (of
 `compare`: `comparison.json`, of `dataset`: `dataset.json`) where the command writes it. Errors are one line on stderr. With the

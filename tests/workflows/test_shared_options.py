@@ -77,7 +77,8 @@ def test_the_report_opens(
 def test_verbose_logs_stages_with_their_durations(flight_csv: Path) -> None:
     result = here("inspect", flight_csv, "-v")
     stages = [
-        re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} (.*): \d+\.\d\d s", line) for line in result.stderr.splitlines()
+        re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} (.*): \d+\.\d\d s, \d+\.\d\d s of processor time", line)
+        for line in result.stderr.splitlines()
     ]
     assert [stage and stage[1] for stage in stages] == ["Reading flight.csv", "Checking"]
     assert here("inspect", flight_csv).stdout == result.stdout

@@ -1,9 +1,10 @@
 """Records of the logger "rotorid" on stderr: `rotorid -v`.
 
-    12:01:07.214 Fitting: 3.20 s
+    12:01:07.214 Fitting: 3.20 s, 5.91 s of processor time
 
-Every stage of a command is a record when it ends, with its duration (see `rotorid.terminal.console`); with -vv, also when it
-begins. A program that uses the package as a library configures the logger as any other.
+Every stage of a command is a record when it ends, with its duration and the processor time of all threads (see
+`rotorid.terminal.console`); with -vv, also when it begins. A program that uses the package as a library configures the logger
+as any other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 
 from rotorid.progress import Progress
 
@@ -52,23 +53,36 @@ def logged_stages(stage: str) -> Iterator[Progress]:
 
     stage: the first.
     """
-    name, start = stage, time.monotonic()
+    name, start = stage, _Times.now()
     _LOGGER.debug("%s ...", name)
 
     def report(stage: str, done: int, total: int) -> None:
         nonlocal name, start
         if stage != name:
             _log_end(name, start)
-            name, start = stage, time.monotonic()
+            name, start = stage, _Times.now()
             _LOGGER.debug("%s ...", name)
 
     try:
         yield report
     except BaseException:
-        _LOGGER.info("%s: failed after %.2f s", name, time.monotonic() - start)
+        _LOGGER.info("%s: failed after %.2f s", name, time.monotonic() - start.wall)
         raise
     _log_end(name, start)
 
 
-def _log_end(name: str, start: float) -> None:
-    _LOGGER.info("%s: %.2f s", name, time.monotonic() - start)
+class _Times(NamedTuple):
+    """Wall and processor time, s."""
+
+    wall: float
+    processor: float
+
+    @classmethod
+    def now(cls) -> _Times:
+        return cls(time.monotonic(), time.process_time())
+
+
+def _log_end(name: str, start: _Times) -> None:
+    end = _Times.now()
+    taken = end.wall - start.wall, end.processor - start.processor
+    _LOGGER.info("%s: %.2f s, %.2f s of processor time", name, *taken)

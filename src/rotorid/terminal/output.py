@@ -123,7 +123,7 @@ def _quiet(callback: Callable[[bool], None] | None) -> Any:
 
 
 def _verbose(callback: Callable[[int], None] | None) -> Any:
-    words = "Print the stages of the work with their durations on stderr; -vv: with more detail."
+    words = "Print the stages of the work with their durations and processor times on stderr; -vv: with more detail."
     return _option("--verbose", "-v", words=words, callback=callback, count=True)
 
 

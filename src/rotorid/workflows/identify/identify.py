@@ -148,7 +148,7 @@ def identify(
             the smaller relative standard deviation in the airframe.
         spans: of each flight the parts to use, start and end in s; None: all of its time in the air, less the parts with
             another mass where the mass is held fixed.
-        progress: of the passes of the fit.
+        progress: of the checks, the passes of the fit, and what follows.
     Returns:
         The estimates with their covariance, and the findings of all checks.
     Raises:
@@ -204,6 +204,7 @@ def identify_and_validate(
     if plan is not None and (held_out is not None or not is_validated):
         raise SettingError("--plan chooses what is held out of LOG; leave out --held-out and --no-fly-back")
     prior = dataclasses.replace(prior, residual=None)
+    progress("Preparing the flights", 0, 0)
     preparation, payload = prepare_flights(flights, prior), []
     if residual is not None:
         check_residual_signals(preparation)
@@ -227,8 +228,7 @@ def identify_and_validate(
             values = {"why": "no flight is left to judge it by; give longer flights, or others by --held-out"}
             notes = (*notes, Finding("residual_not_learned", Severity.WARNING, values))
         return ValidatedModel(model, tuple(fit_parts), notes=notes)
-    progress("Validating the model", 0, 0)
-    result = _validate(model, held_out, held_out_parts, fit_parts, seed)
+    result = _validate(model, held_out, held_out_parts, fit_parts, seed, progress)
     if residual is None:
         return result
     return _with_residual(result, held_out, held_out_parts, residual, seed, progress)
@@ -278,10 +278,9 @@ def _with_residual(
         reason = Finding("residual_not_learned", Severity.WARNING, {"why": str(error)})
         return dataclasses.replace(result, notes=(*result.notes, reason))
     if learned.residual is not None and model.airframe.fly_back is not None:
-        progress("Validating the model with the residual", 0, 0)
         with_it = dataclasses.replace(model.airframe, residual=learned.residual, fly_back=None)
         hybrid = dataclasses.replace(model, airframe=with_it)
-        validated = _validate(hybrid, held_out, held_out_parts, result.fitted, seed)
+        validated = _validate(hybrid, held_out, held_out_parts, result.fitted, seed, progress)
         record = validated.model.airframe.fly_back
         if record is None or (result.is_accepted and not record.accepted):
             why = record.reasons[0] if record is not None and record.reasons else ""
@@ -302,6 +301,7 @@ def with_validation(model: Identification, fly_back_result: FlyBack) -> Identifi
 
 def _identify(request: FitRequest, progress: Progress = no_progress) -> Identification:
     """Check, fit, and describe the result."""
+    progress("Checking the flights", 0, 0)
     request, findings = run_checks(request)
     preparation, free = request.preparation, request.free
     prior, available = preparation.airframe, preparation.available
@@ -322,6 +322,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
         request = dataclasses.replace(request, free=free)
         airframe_fit = fit_of(free)
     check_estimates(airframe_fit.estimation, names)
+    progress("Comparing parts of the flights", 0, 0)
     airframe_fit, part_findings = _with_disagreement(airframe_fit)
     predictions = output_residuals(airframe_fit.estimation)
     airframe_fit = _with_lag_uncertainty(airframe_fit)
@@ -329,6 +330,7 @@ def _identify(request: FitRequest, progress: Progress = no_progress) -> Identifi
     if data.other_commands:
         airframe_fit = add_command_uncertainty(airframe_fit, data.other_commands)
     own_fit, segments = split_masses(airframe_fit, data)
+    progress("Comparing structures", 0, 0)
     structures = compare_structures(airframe_fit.estimation)
     own_fit = add_structure_uncertainty(own_fit, structures)
     own_fit = add_prior_conflicts(add_speed_uncertainty(own_fit, preparation.speeds))
@@ -411,6 +413,7 @@ def _validate(
     held_out_parts: Sequence[Intervals] | None,
     fitted: Sequence[Intervals],
     seed: int,
+    progress: Progress,
 ) -> ValidatedModel:
     """Fly a model back on other flights, or on the parts of its own that were held out."""
     preparation = model.preparation
@@ -428,6 +431,7 @@ def _validate(
             masses=[with_masses.masses_of(flight.source.name) for flight in flights],
             covariance=model.covariance,
             seed=seed,
+            progress=progress,
         )
     except (AirframeError, ExcitationError, SignalError) as error:
         reason = Finding("not_validated", Severity.WARNING, {"why": str(error)})
