@@ -12,7 +12,7 @@ import typer
 
 from rotorid.cli import COMMANDS, command_of
 from rotorid.estimators.registry import STREAM_ESTIMATORS, TRACK_ESTIMATORS
-from rotorid.models.airframe.airframe import shipped_airframes
+from rotorid.models.airframe.shipped_names import airframe_names
 from rotorid.terminal.completion import airframe, list_of, one_of
 from tests.running import here, process
 
@@ -70,7 +70,7 @@ def test_every_option_is_offered(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["track", "--airframe", "cra"], [n for n in shipped_airframes() if n.startswith("cra")]),
+        (["track", "--airframe", "cra"], [n for n in airframe_names() if n.startswith("cra")]),
         (["track", "--estimators", "ekf,"], [f"ekf,{n}" for n in TRACK_ESTIMATORS if n != "ekf"]),
         (["track", "--system", "multirotor-"], ["multirotor-bare"]),
         (["identify", "--free", "mass,in"], ["mass,inertia"]),

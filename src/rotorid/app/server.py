@@ -49,7 +49,7 @@ from rotorid.local_server import (
     is_own_name,
     page_files,
 )
-from rotorid.models.airframe.airframe import shipped_airframes
+from rotorid.models.airframe.shipped_names import airframe_names
 
 _REPORT_POLICY: Final = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -213,7 +213,7 @@ class App:
 
     async def _vehicle(self, request: Request) -> Response:
         data = await _body(request)
-        vehicle = to_vehicle(data, shipped_airframes(), self._workspace.store.airframes())
+        vehicle = to_vehicle(data, airframe_names(), self._workspace.store.airframes())
         keys = data.get("logs")
         if not isinstance(keys, list) or any(key not in list(self._workspace.logs) for key in keys):
             raise HTTPException(404, "There is no such log.")

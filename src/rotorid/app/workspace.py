@@ -20,7 +20,7 @@ from rotorid.app.jobs import Command, Ended
 from rotorid.app.requests import Run, Vehicle, choices, mass_arguments, run_arguments, to_vehicle
 from rotorid.app.store import Store, files_of, read_json
 from rotorid.errors import SettingError
-from rotorid.models.airframe.airframe import shipped_airframes
+from rotorid.models.airframe.shipped_names import airframe_names
 from rotorid.progress import no_progress
 from rotorid.results.files import REPORT, SUMMARY
 
@@ -114,9 +114,7 @@ class Workspace:
             log = Log(file.name, file.stat().st_size, str(record.get("digest", "")))
             self.logs[name] = log
             with contextlib.suppress(SettingError, AttributeError):
-                log.vehicle = to_vehicle(
-                    record.get("vehicle", {}), shipped_airframes(), self.store.airframes()
-                )
+                log.vehicle = to_vehicle(record.get("vehicle", {}), airframe_names(), self.store.airframes())
             log.about = _about(self.store.log_folder(name) / "inspect")
             if log.about:
                 log.inspection = Status("done")
@@ -344,7 +342,7 @@ class Workspace:
             "version": self.version,
             "folder": str(self.store.folder),
             "choices": choices(),
-            "shipped": list(shipped_airframes()),
+            "shipped": list(airframe_names()),
             "airframes": self.store.airframes(),
             "logs": [{"id": key, **_log_state(log)} for key, log in self.logs.items()],
             "jobs": [

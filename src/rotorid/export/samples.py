@@ -4,9 +4,10 @@
     others              normal          Cov(log a, b) = C_ab / m_a
 
 so that the draws have the mean m and the covariance C of the airframe. C is that of a fit, or has the squares of the standard
-deviations of the file, which has no correlations. A draw is rejected if no body has its inertia, if its thrust curve falls, or
-if it cannot hover, unless the same holds for the airframe itself. Numbers without a standard deviation, and positive ones that
-are 0, stay as they are.
+deviations of the file, which has no correlations. Log-normal numbers do not have every C: of a fit, positive numbers with a
+standard deviation of more than m / 2 are normal, and at least m / 100. A draw is rejected if no body has its inertia, if its
+thrust curve falls, or if it cannot hover, unless the same holds for the airframe itself. Numbers without a standard deviation,
+and positive ones that are 0, stay as they are.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ MOST_REJECTED: Final = 0.9
 
 _COMMANDS = np.linspace(0.0, 1.0, 21)
 _BATCH = 256
+_LARGEST_LOG = 0.5  # standard deviation over the mean of a log-normal number of a fit
+_LEAST = 0.01  # of the mean, of a positive number that is drawn as a normal one
 
 
 def draw_airframes(
@@ -69,10 +72,12 @@ def draw_airframes(
         kept = [k for k, name in enumerate(covariance[0]) if name in numbers]
         C = np.asarray(covariance[1])[np.ix_(kept, kept)]
     means = np.array([numbers[name][0] for name in names])
-    is_log = np.array([_is_positive(name) for name in names], bool)
-    free = ~(is_log & (means == 0.0))
+    is_positive = np.array([_is_positive(name) for name in names], bool)
+    is_log = is_positive & ((np.sqrt(np.diag(C)) <= _LARGEST_LOG * means) | (covariance is None))
+    free = ~(is_positive & (means == 0.0))
     names = [name for name, is_free in zip(names, free, strict=True) if is_free]
     means, is_log, C = means[free], is_log[free], C[np.ix_(free, free)]
+    floor = np.where(is_positive[free], _LEAST * means, -np.inf)
     if not names:
         raise AirframeError(
             f"{airframe.source or airframe.name}: no number has a std above 0; give at least that of [mass]"
@@ -82,7 +87,7 @@ def draw_airframes(
     rng, found, tried = np.random.default_rng(seed), [], 0
     while len(found) < count:
         z = centre + rng.standard_normal((_BATCH, root.shape[1])) @ root.T
-        values = np.where(is_log, np.exp(np.where(is_log, z, 0.0)), z)
+        values = np.maximum(np.where(is_log, np.exp(np.where(is_log, z, 0.0)), z), floor)
         drawn = (with_numbers(airframe, dict(zip(names, row.tolist(), strict=True))) for row in values)
         found += [one for one in drawn if _contradictions(one) <= own]
         tried += _BATCH

@@ -9,6 +9,7 @@ identify/       calibration of `rotorid identify`
 loop/           closed-loop control with the estimated mass
 lpv/            identification of linear parameter-varying models
 nemo/           external wrench with a learned residual
+register/       entries of the register of identified vehicles, made from their flights
 rotorpy/        `rotorid identify` and `rotorid track` on flights of RotorPy
 sesame/         seven estimators of a changing mass
 """

@@ -37,9 +37,9 @@ def list_of(names: Iterable[str] | str) -> Completion:
 
 def shipped_airframe(incomplete: str) -> list[str]:
     """Completes the name of an airframe that comes with rotorid."""
-    from rotorid.models.airframe.shipped_names import shipped_airframes
+    from rotorid.models.airframe.shipped_names import airframe_names
 
-    return one_of(shipped_airframes())(incomplete)
+    return one_of(airframe_names())(incomplete)
 
 
 def airframe(incomplete: str) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from rotorid.models.airframe.airframe import airframe_toml, load_airframe
+from rotorid.models.airframe.register import load_entry
 from tests.export.vehicles import accepted
 from tests.running import here
 
@@ -72,3 +75,16 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path, arguments, said):
     assert said in done.output
     assert len(done.output.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_samples_of_an_entry_of_the_register_have_its_correlations(tmp_path):
+    name = "px4-sih-quad-2026"
+    done = rotorid("header", "-a", name, "--samples", 300, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    table = pq.read_table(tmp_path / "out" / "samples.parquet")
+    entry = load_entry(name)
+    pair = ("motor_time_constant", "command_delay")
+    i, j = (entry.names.index(one) for one in pair)
+    expected = entry.covariance[i, j] / np.sqrt(entry.covariance[i, i] * entry.covariance[j, j])
+    assert expected < -0.9
+    assert np.corrcoef(*(table[one].to_numpy() for one in pair))[0, 1] == pytest.approx(expected, abs=0.05)

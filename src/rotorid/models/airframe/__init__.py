@@ -8,10 +8,12 @@ missing.py          the entries that an airframe lacks, each with a value to sta
 validation.py       the record of a model's validation
 validation_toml.py  that record as TOML
 acceptance.py       whether the record holds for the airframe's numbers
+register.py         identified public vehicles, with their flights, covariance and published numbers
 shipped_names.py    names of the airframes that come with the package
 size_priors.py      inertia, motor lag, torque ratio and arm length by size, from public_vehicles.toml
 from_log/           airframes from the parameters of a log and the mass
-shipped/            airframes that come with the package
+shipped/            airframes that come with the package, as priors
+identified/         the entries of the register, a folder each
 """
 
 import lazy_loader

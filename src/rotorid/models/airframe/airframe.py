@@ -34,7 +34,7 @@ from typing import Any, Final
 
 from rotorid.documents import parse_toml, read_text
 from rotorid.errors import AirframeError
-from rotorid.models.airframe.shipped_names import shipped_airframes
+from rotorid.models.airframe.shipped_names import airframe_names, register_airframes, shipped_airframes
 from rotorid.models.airframe.validation import FlyBack
 from rotorid.models.airframe.validation_toml import fly_back_tables, parse_fly_back
 from rotorid.models.multirotor.thrust import ThrustCurve
@@ -184,10 +184,10 @@ _ROTOR_ENTRIES = {"position", "position_std", "direction", "axis", "thrust_scale
 
 
 def load_airframe(name: str | Path) -> Airframe:
-    """Read the airframe of a TOML file, or a shipped one by its name.
+    """Read the airframe of a TOML file, or one that comes with the package by its name.
 
     Args:
-        name: path of a TOML file, or one of `shipped_airframes()`.
+        name: path of a TOML file, or one of `airframe_names()`.
     Returns:
         The airframe, in SI units, body frame FLU.
     Raises:
@@ -195,13 +195,16 @@ def load_airframe(name: str | Path) -> Airframe:
             entry.
     """
     path = Path(name)
-    shipped = resources.files("rotorid.models.airframe") / "shipped" / f"{name}.toml"
     if path.suffix != ".toml" and not path.exists():
-        if not shipped.is_file():
-            raise AirframeError(
-                f"no airframe {str(name)!r}: give a TOML file, or one of {', '.join(shipped_airframes())}"
-            )
-        return parse_airframe(shipped.read_text(), f"{name}.toml (shipped)")
+        folder = resources.files("rotorid.models.airframe")
+        if name in shipped_airframes():
+            return parse_airframe((folder / "shipped" / f"{name}.toml").read_text(), f"{name}.toml (shipped)")
+        if name in register_airframes():
+            text = (folder / "identified" / str(name) / "airframe.toml").read_text()
+            return parse_airframe(text, f"{name} (register)")
+        raise AirframeError(
+            f"no airframe {str(name)!r}: give a TOML file, or one of {', '.join(airframe_names())}"
+        )
     return parse_airframe(text_of(path, "an airframe is a TOML file"), str(path), path.parent)
 
 

@@ -47,6 +47,7 @@ from rotorid.errors import AirframeError, RotoridError, SignalError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
+from rotorid.models.airframe.register import entry_folder
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import System, parameter_values
 from rotorid.progress import Progress, Stage
@@ -63,7 +64,7 @@ from rotorid.studies.benchmarks.symmetric_residual import learn_symmetric_residu
 from rotorid.workflows.learn.training_rows import learning_rows, system_of
 
 FOLDER: Final = "nanobench"
-MAPPING: Final = Path(__file__).parent / "nanobench.toml"
+MAPPING: Final = entry_folder("crazyflie-2.1-nanobench") / "mapping.toml"
 """Which columns of the CSV files are which signals."""
 
 MASS: Final = 0.027

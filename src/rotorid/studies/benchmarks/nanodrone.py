@@ -31,6 +31,7 @@ from rotorid.errors import RotoridError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
 from rotorid.models.airframe.airframe import Airframe, load_airframe
+from rotorid.models.airframe.register import entry_folder
 from rotorid.models.system import System, parameter_values
 from rotorid.progress import Progress, Stage
 from rotorid.signals.force_frame import with_body_force
@@ -61,10 +62,11 @@ PUBLISHED: Final = {
 THRUST_COEFFICIENT: Final = 3.72e-8
 """Published for this vehicle, N s^2."""
 
-MAPPING: Final = Path(__file__).parent / "nanodrone.toml"
+_ENTRY: Final = entry_folder("crazyflie-2.1-brushless-nanodrone")
+MAPPING: Final = _ENTRY / "mapping.toml"
 """Which columns of the Parquet files are which signals."""
 
-_PRIOR: Final = Path(__file__).parent / "nanodrone_airframe.toml"
+_PRIOR: Final = _ENTRY / "prior.toml"
 _DELAYS: Final = np.arange(0.0, 0.0401, 0.002)  # s
 _BAND: Final = (4.0, 15.0)  # Hz
 _RATE: Final = 100.0  # Hz

@@ -28,27 +28,33 @@ def airframes(
 
     Save the printed text to a .toml file, edit it, and pass the file to --airframe.
     """
-    from rotorid.models.airframe.airframe import airframe_toml, load_airframe, shipped_airframes
+    from rotorid.models.airframe.airframe import airframe_toml, load_airframe
+    from rotorid.models.airframe.shipped_names import register_airframes, shipped_airframes
     from rotorid.results.files import to_json
-    from rotorid.workflows.airframes.summary import summarise_airframe
+    from rotorid.workflows.airframes.summary import list_airframes, summarise_airframe, summarise_entry
 
     if name is not None:
         airframe = load_airframe(name)
+        is_entry = name in register_airframes() and airframe.source.endswith("(register)")
         print_result(
-            lambda: to_json(summarise_airframe(airframe)),
+            lambda: to_json(summarise_airframe(airframe) | (summarise_entry(name) if is_entry else {})),
             lambda console: typer.echo(airframe_toml(airframe), nl=False),
             is_only_output=True,
         )
         return
-    descriptions = {name: load_airframe(name).description for name in shipped_airframes()}
+    document = list_airframes()
 
     def show(console: Console) -> None:
         from rich.table import Table
 
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for row in descriptions.items():
-            table.add_row(*row)
-        console.print(table)
+        for heading, names in (
+            ("Priors for vehicles of a type", shipped_airframes()),
+            ("Register: single public vehicles, identified from flights", register_airframes()),
+        ):
+            table = Table(box=None, show_header=False, pad_edge=False, title=heading, title_justify="left")
+            for row in (entry for entry in document if entry["name"] in names):
+                verdict = {True: "accepted. ", False: "not accepted. ", None: ""}[row["accepted"]]
+                table.add_row(row["name"], f"{verdict}{row['description']}")
+            console.print(table)
 
-    document = [{"name": name, "description": text} for name, text in descriptions.items()]
     print_result(lambda: to_json(document), show, is_only_output=True)

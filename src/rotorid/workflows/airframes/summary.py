@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, Final
 
 from rotorid.identification.airframe.priors import default_std, prior_value
-from rotorid.models.airframe.airframe import QUANTITIES, Airframe, airframe_toml
+from rotorid.models.airframe.acceptance import rejection_reason
+from rotorid.models.airframe.airframe import QUANTITIES, Airframe, airframe_toml, load_airframe
+from rotorid.models.airframe.register import compare_with_published, load_entry
+from rotorid.models.airframe.shipped_names import register_airframes, shipped_airframes
 
 _NEEDED: Final = ("inertia", "motor_time_constant", "torque_ratio")
 _INSTEAD: Final = {"torque_ratio": "torque_coefficient"}
@@ -49,6 +53,50 @@ def summarise_airframe(
         "missing": missing_entries(airframe, signals),
         "warnings": list(warnings),
         "toml": airframe_toml(airframe),
+    }
+
+
+def list_airframes() -> list[dict[str, Any]]:
+    """The airframes that come with rotorid: `name`, `description`, and `accepted`: the verdict of fly-back on an entry of the
+    register, null for a prior."""
+    entries = [(name, None) for name in shipped_airframes()]
+    entries += [(name, rejection_reason(load_airframe(name)) is None) for name in register_airframes()]
+    return [
+        {"name": name, "description": load_airframe(name).description, "accepted": is_accepted}
+        for name, is_accepted in entries
+    ]
+
+
+def summarise_entry(name: str) -> dict[str, Any]:
+    """What an entry of the register has besides its airframe.
+
+    Returns:
+        `register`: `accepted`, `reasons` of the verdict, `source`, `url` and `licence` of the flights, `flights` with `file`,
+        `sha256` and `role`, `versions`, `names` and `covariance` of the estimates, `published`: numbers by others with `value`,
+        `estimate` and its `std`, and their difference `z` in standard deviations; `notes`.
+    """
+    entry = load_entry(name)
+    recipe, record = entry.recipe, entry.airframe.fly_back
+    published = [
+        dataclasses.asdict(one.published)
+        | {"at": one.published.at if math.isfinite(one.published.at) else None}
+        | {"estimate": one.value, "std": one.std, "z": one.z if math.isfinite(one.z) else None}
+        for one in compare_with_published(entry)
+    ]
+    return {
+        "register": {
+            "accepted": rejection_reason(entry.airframe) is None,
+            "reasons": list(record.reasons) if record is not None else [],
+            "source": recipe.source,
+            "url": recipe.url or None,
+            "licence": recipe.licence,
+            "flights": [dataclasses.asdict(flight) for flight in recipe.flights],
+            "versions": dict(entry.versions),
+            "names": list(entry.names),
+            "covariance": entry.covariance.tolist(),
+            "published": published,
+            "notes": list(recipe.notes),
+        }
     }
 
 

@@ -13,6 +13,8 @@ from rotorid.terminal.arguments import check_seed
 from rotorid.terminal.output import print_result
 
 if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float
     from rich.console import Console
 
     from rotorid.models.airframe.airframe import Airframe
@@ -67,7 +69,9 @@ def export_vehicle(
         if samples:
             from rotorid.export.samples import FILE, draw_airframes, samples_table
 
-            files |= {FILE: samples_table(draw_airframes(vehicle, samples, seed))}
+            files |= {
+                FILE: samples_table(draw_airframes(vehicle, samples, seed, _covariance(airframe, vehicle)))
+            }
     write_folder(output, files)
     summary = summarise_export(target, "airframe", vehicle.name, files, TARGETS[target].next_step)
 
@@ -85,3 +89,14 @@ def _learned(folder: Path, vehicle: Airframe) -> tuple[Airframe, tuple[str, ...]
     model = load_model(folder)
     check_vehicle(model, vehicle, folder)
     return dataclasses.replace(model.airframe, residual=model.residual), model.flights
+
+
+def _covariance(name: str, vehicle: Airframe) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]] | None:
+    """Names and covariance of the estimates of an entry of the register; None for other airframes, which have none."""
+    from rotorid.models.airframe.register import load_entry
+    from rotorid.models.airframe.shipped_names import register_airframes
+
+    if name not in register_airframes() or load_entry(name).airframe != vehicle:
+        return None
+    entry = load_entry(name)
+    return entry.names, entry.covariance
