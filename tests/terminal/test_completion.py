@@ -87,7 +87,7 @@ def test_every_option_is_offered(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         (["lpv", "--subsystem", "f"], ["full"]),
         (["lpv", "--estimator", "l"], ["liu-west"]),
         (["plan", "--autopilot", "p"], ["px4"]),
-        (["fly-back", "--against", "px4-s"], ["px4-sih-quad"]),
+        (["fly-back", "--against", "px4-s"], ["px4-sih-quad", "px4-sih-quad-2026"]),
         (["airframes", "x8"], ["x8-coaxial"]),
         (["reproduce", "rot"], ["rotorpy"]),
         (["track", "flight.u"], []),  # bash completes files
@@ -103,7 +103,7 @@ def test_airframe_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     (tmp_path / "found").mkdir()
     for name in ("px4-mine.toml", "px4.txt", "found/airframe.toml"):
         (tmp_path / name).touch()
-    assert airframe("px4") == ["px4-sih-quad", "px4-mine.toml"]
+    assert airframe("px4") == ["px4-sih-quad", "px4-sih-quad-2026", "px4-mine.toml"]
     assert airframe("found/a") == ["found/airframe.toml"]
     assert airframe(f"{tmp_path}/px") == [f"{tmp_path}/px4-mine.toml"]
     assert airframe("nowhere/") == []

@@ -14,7 +14,7 @@ from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import airframe_toml, parse_airframe
 from rotorid.models.airframe.register import RECIPE, entry_folder, read_recipe
 from rotorid.models.airframe.shipped_names import register_airframes
-from rotorid.studies.register.__main__ import main
+from rotorid.studies.register.command import main
 from rotorid.studies.register.make import check_flights
 from rotorid.workflows.identify import identify as workflow
 from tests.workflows.flights_for_tests import TRUTH, made_flight

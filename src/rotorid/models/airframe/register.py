@@ -177,11 +177,17 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def compare_with_published(entry: RegisterEntry) -> list[Comparison]:
-    """The published numbers of an entry beside its estimates; without those that it does not have."""
+    """The published numbers of an entry beside its estimates; without those that it does not have.
+
+    A thrust coefficient is that of the file times its thrust scale, which is what is estimated.
+    """
     numbers, found = airframe_numbers(entry.airframe), []
     for published in entry.recipe.published:
         if published.quantity == THRUST:
             found.append(Comparison(published, *_thrust(entry, published.at)))
+        elif published.quantity == "thrust_coefficient" and "thrust_scale" in entry.names:
+            coefficient, (scale, std) = numbers["thrust_coefficient"][0], numbers["thrust_scale"]
+            found.append(Comparison(published, coefficient * scale, coefficient * std))
         elif published.quantity in numbers:
             found.append(Comparison(published, *numbers[published.quantity]))
     return found

@@ -74,7 +74,11 @@ def entry_files(
         f'{{"versions": {json.dumps({package: version(package) for package in ("rotorid", "jax")})},\n'
         f' "names": {json.dumps(list(names))},\n "covariance": [\n  {rows}\n ]}}\n'
     )
-    return {AIRFRAME: airframe_toml(named).encode(), RECORD: record.encode()}
+    fitted = [flight.file for flight in recipe.flights if flight.role == FITTED]
+    text = airframe_toml(named)
+    if len(fitted) > 1:
+        text = text.replace(", ".join(fitted), f"the {len(fitted)} fitted flights of the register")
+    return {AIRFRAME: text.encode(), RECORD: record.encode()}
 
 
 def check_flights(recipe: Recipe, flights: Path) -> None:
