@@ -103,6 +103,15 @@ def test_flights_have_hashes_and_roles(name):
     assert len({flight.sha256 for flight in recipe.flights}) == len(recipe.flights)
 
 
+def test_recipes_without_an_airframe_say_why():
+    folders = [path.parent for path in entry_folder(register_airframes()[0]).parent.glob("*/recipe.toml")]
+    without = [folder for folder in folders if folder.name not in register_airframes()]
+    for folder in without:
+        assert read_recipe(folder / "recipe.toml").notes[0].startswith("Not in the register: ")
+        with pytest.raises(AirframeError, match="no airframe"):
+            load_airframe(folder.name)
+
+
 def test_a_recipe_is_read(tmp_path):
     recipe = read_recipe(written(tmp_path, RECIPE))
     assert (recipe.name, recipe.flights[0].file, recipe.url, recipe.notes) == ("mine", "log1", "", ())
