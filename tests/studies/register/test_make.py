@@ -11,8 +11,13 @@ import pytest
 
 from rotorid.errors import LogError
 from rotorid.logs.write import write_table
-from rotorid.models.airframe.airframe import airframe_toml, parse_airframe
-from rotorid.models.airframe.register import RECIPE, entry_folder, read_recipe
+from rotorid.models.airframe.airframe import (
+    airframe_numbers,
+    airframe_toml,
+    load_airframe,
+    parse_airframe,
+)
+from rotorid.models.airframe.register import RECIPE, entry_folder, load_entry, read_recipe
 from rotorid.models.airframe.shipped_names import register_airframes
 from rotorid.studies.register.command import main
 from rotorid.studies.register.make import check_flights
@@ -71,3 +76,23 @@ def test_another_file_is_refused(recipe, tmp_path, capsys):
         check_flights(read_recipe(recipe / RECIPE), tmp_path / "flights")
     assert main(["nothing", str(tmp_path)]) == 2
     assert "no entry 'nothing' in the register" in capsys.readouterr().err
+
+
+def test_an_entry_is_made_again_from_its_flights(flights, tmp_path):
+    name = "ardupilot-sitl-x-4.6"
+    shipped = load_entry(name)
+    if not (flights / shipped.recipe.folder).is_dir():
+        pytest.skip(f"no flights of {name} at {flights / shipped.recipe.folder}")
+    assert main([name, str(flights), "-o", str(tmp_path / "again")]) == 0
+    airframe = load_airframe(tmp_path / "again" / "airframe.toml")
+    numbers, expected = airframe_numbers(airframe), airframe_numbers(shipped.airframe)
+    assert numbers.keys() == expected.keys()
+    for number, (value, std) in expected.items():
+        assert abs(numbers[number][0] - value) <= 0.01 * std, number
+    record = json.loads((tmp_path / "again" / "record.json").read_text())
+    scale = np.sqrt(np.diag(shipped.covariance))
+    assert tuple(record["names"]) == shipped.names
+    difference = np.array(record["covariance"]) - shipped.covariance
+    assert (np.abs(difference) <= 0.02 * np.outer(scale, scale)).all()
+    assert airframe.fly_back is not None
+    assert airframe.fly_back.accepted
