@@ -71,12 +71,28 @@ def inputs_of(head: Head, values: Values) -> Float[Array, " inputs"]:
 
 def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"]:
     """phi of a head in its block's unit per second."""
-    z = _scaled(head, weights, values)
+    z = network_inputs(head, weights, values)
     h = times(weights["W_1"], z) + weights["b_1"]
     h = jnp.tanh(h) if head.activation == "tanh" else jnp.maximum(h, 0.0)
     output = times(weights["W_2"], h) + weights["b_2"]
     if head.linear:
         output = output + times(weights["L"], z)
+    return rate_of_output(head, weights, values, z, output)
+
+
+def network_inputs(head: Head, weights: Weights, values: Values) -> Float[Array, " inputs"]:
+    """z"""
+    return (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+
+
+def rate_of_output(
+    head: Head,
+    weights: Weights,
+    values: Values,
+    z: Float[Array, " inputs"],
+    output: Float[Array, " output"],
+) -> Float[Array, " output"]:
+    """phi of a head, of the network's output (phi / s in the head's frame, before it fades) at z."""
     output = weights["unit"] * output
     if head.fades:
         b = jnp.clip(_distance(weights, z) - 1.0, 0.0, 1.0)
@@ -86,12 +102,7 @@ def rate(head: Head, weights: Weights, values: Values) -> Float[Array, " output"
 
 def beyond(head: Head, weights: Weights, values: Values) -> Float[Array, ""]:
     """How far outside its training inputs a head is asked: 0 inside, 1 at twice the distance of their edge."""
-    return jnp.maximum(_distance(weights, _scaled(head, weights, values)) - 1.0, 0.0)
-
-
-def _scaled(head: Head, weights: Weights, values: Values) -> Float[Array, " inputs"]:
-    """z"""
-    return (inputs_of(head, values) - weights["mean"]) / weights["scale"]
+    return jnp.maximum(_distance(weights, network_inputs(head, weights, values)) - 1.0, 0.0)
 
 
 def _distance(weights: Weights, z: Float[Array, " inputs"]) -> Float[Array, ""]:
@@ -119,7 +130,7 @@ def spread(
     """
     std, distances = {}, []
     for head, w in zip(heads, weights, strict=True):
-        d = _distance(w, _scaled(head, w, values))
+        d = _distance(w, network_inputs(head, w, values))
         distances.append(jnp.maximum(d - 1.0, 0.0))
         std[head.output] = jnp.sqrt(_variance(w, d, distances[-1]))
     return std, jnp.max(jnp.stack(distances))

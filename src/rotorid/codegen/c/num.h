@@ -1,4 +1,5 @@
-/* Arithmetic on `num`: a double, or a vector of LANES doubles. A truth value is a `mask`: all bits set, or none. */
+/* Arithmetic on `num`: a real, or a vector of LANES reals. A truth value is a `mask`: all bits set, or none. A real is a double,
+   or a float where SINGLE is defined. */
 #ifndef ROTORID_NUM_H
 #define ROTORID_NUM_H
 #include <math.h>
@@ -8,19 +9,29 @@
 #define LANES 1
 #endif
 
+#ifdef SINGLE
+typedef float real;
+typedef int32_t real_bits;
+#define IN_REAL(name) name##f
+#else
+typedef double real;
+typedef int64_t real_bits;
+#define IN_REAL(name) name
+#endif
+
 #if LANES == 1
-typedef double num;
-typedef int64_t mask;
-#define NUM(c) (c)
+typedef real num;
+typedef real_bits mask;
+#define NUM(c) ((real)(c))
 #define MASK(condition) (-(mask)(condition))
 #define SELECT(m, yes, no) ((m) ? (yes) : (no))
-#define PUT_MASK(m) ((double)(m))
+#define PUT_MASK(m) ((real)(m))
 #define GET_MASK(w) ((mask)(w))
 #define LANE(v, i) (v)
 #else
-typedef double num __attribute__((vector_size(8 * LANES)));
-typedef int64_t mask __attribute__((vector_size(8 * LANES)));
-#define NUM(c) ((num){0} + (c))
+typedef real num __attribute__((vector_size(sizeof(real) * LANES)));
+typedef real_bits mask __attribute__((vector_size(sizeof(real) * LANES)));
+#define NUM(c) ((num){0} + (real)(c))
 #define MASK(condition) (condition)
 #define SELECT(m, yes, no) ((num)(((m) & (mask)(yes)) | (~(m) & (mask)(no))))
 #define PUT_MASK(m) ((num)(m))
@@ -31,15 +42,15 @@ typedef int64_t mask __attribute__((vector_size(8 * LANES)));
 #define ZERO NUM(0.0)
 #define ONE NUM(1.0)
 
-#define LANE_BY_LANE(name)                                          \
-  static inline num num_##name(num a) {                             \
-    for (int i = 0; i < LANES; i++) LANE(a, i) = name(LANE(a, i));  \
-    return a;                                                       \
+#define LANE_BY_LANE(name)                                                   \
+  static inline num num_##name(num a) {                                      \
+    for (int i = 0; i < LANES; i++) LANE(a, i) = IN_REAL(name)(LANE(a, i));  \
+    return a;                                                                \
   }
-#define LANE_BY_LANE_2(name)                                                    \
-  static inline num num_##name(num a, num b) {                                  \
-    for (int i = 0; i < LANES; i++) LANE(a, i) = name(LANE(a, i), LANE(b, i));  \
-    return a;                                                                   \
+#define LANE_BY_LANE_2(name)                                                             \
+  static inline num num_##name(num a, num b) {                                           \
+    for (int i = 0; i < LANES; i++) LANE(a, i) = IN_REAL(name)(LANE(a, i), LANE(b, i));  \
+    return a;                                                                            \
   }
 
 LANE_BY_LANE(sqrt) LANE_BY_LANE(fabs) LANE_BY_LANE(floor) LANE_BY_LANE(ceil)
