@@ -3,7 +3,9 @@
 architectures.py  Heads of residuals for a multirotor
 batch_last.py     Functions of one point applied to many, with the axis of the points last
 checkpoint.py     Files from which an interrupted training is resumed
+compiled          Training of residuals in C
 elm.py            Extreme learning machines
+engines.py        What computes a training of residuals: C or JAX
 features.py       Features from which a regressor estimates the mass of a multirotor
 hidden_layer.py   The random hidden layer of an extreme learning machine
 knode.py          Training of residuals: knowledge-based neural ODEs

@@ -9,7 +9,7 @@ blocks whose rates have a head. r_b(k) is the rms error after k steps without re
 scale. With it, the loss without residual is 1, and all blocks and all steps of the horizon have the same weight. Adam
 uses one batch of windows for each step. The result has the weights with the smallest loss on the validation windows.
 
-Several members (seeds, values of the parameters, or both) are trained at the same time, in one program.
+Several members (seeds, values of the parameters, or both) are trained at the same time. C or JAX computes, see `engines`.
 
 References: T. Z. Jiahao, M. A. Hsieh, E. Forgoston, Knowledge-based learning of nonlinear dynamics and chaos, Chaos 31
 (2021); D. P. Kingma, J. Ba, Adam: a method for stochastic optimization, 2015.
@@ -20,17 +20,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from rotorid.errors import SettingError
-from rotorid.learning.prediction import Weights, WindowBatch, error_scales, loss, rate_errors, window_batch
+from rotorid.learning.engines import (
+    EngineName,
+    Precision,
+    join_weights,
+    member_of,
+    stack_members,
+    training_engine,
+)
+from rotorid.learning.prediction import Weights, rate_errors
 from rotorid.learning.windows import Windows
 from rotorid.models.residual import LEARNED, Head, Residual, initial_weights, scaled_to
 from rotorid.models.system import System, Values, parameter_values
@@ -58,7 +65,7 @@ class Training:
     epochs: int = 1000
     seeds: tuple[int, ...] = (0,)
     linear_start: bool = True
-    precision: Literal["float32", "float64"] = "float32"
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         if not (
@@ -118,6 +125,7 @@ def learn_residual(
     start: Sequence[Residual] | None = None,
     resume: Callable[[TrainingState], TrainingState] | None = None,
     on_epoch: Callable[[TrainingState], None] | None = None,
+    engine: EngineName = "auto",
 ) -> list[TrainedResidual]:
     """Train residuals of a System, one for each seed of each member.
 
@@ -132,10 +140,12 @@ def learn_residual(
         resume: function from the initial state of a training to the state at which it was interrupted; the
             training then continues to the same result.
         on_epoch: called with the state after each epoch; may raise to stop the training.
+        engine: what computes, see `engines`: "auto" is C where it is possible, "c" always C, "jax" always JAX.
     Returns:
         A trained residual for each member and seed, in the order of the members.
     Raises:
-        SettingError: heads that do not fit the System, or the wrong number of initial residuals.
+        SettingError: heads that do not fit the System, the wrong number of initial residuals, or engine "c" where there is no
+            C form.
     Source: seed 001, section III, eqs. 15-25.
     """
     _check_heads(system, heads)
@@ -152,117 +162,45 @@ def learn_residual(
     if len(initial) != len(values):
         raise SettingError(f"{len(initial)} initial residuals for {len(values)} members: give one for each")
     with training.precision_context():
-        fixed, weights = (_stack(part) for part in zip(*initial, strict=True))
-        p = _stack(values)
+        fixed, weights = (stack_members(part) for part in zip(*initial, strict=True))
         batch_size = max(1, round(training.batch * len(data.training)))
-        adam = optax.adam(training.rate)
-        training_batch = window_batch(data, data.training)
-        validation_batch = window_batch(data, data.validation)
-        r = _error_scales(system, heads, p, training_batch)
-        run_epoch = partial(_epochs, system, heads, training.rate)
-        validate = partial(_losses, system, heads)
+        computation = training_engine(
+            system, heads, values, [part for part, _ in initial], data, training.precision, engine
+        )
         state = _with_losses(
-            TrainingState(weights, weights, jax.vmap(adam.init)(weights), *_empty_history(len(values))),
+            TrainingState(
+                weights,
+                weights,
+                jax.vmap(optax.adam(training.rate).init)(weights),
+                *_empty_history(len(values)),
+            ),
             np.full(len(values), np.nan),
-            validate(weights, fixed, p, r, validation_batch),
+            computation.losses(weights),
         )
     if resume is not None:
         state = resume(state)
     while state.epoch < training.epochs and np.any(state.stagnant_epochs < training.patience):
         order = np.random.default_rng([training.seeds[0], state.epoch]).permutation(data.training)
+        batches = order[: len(order) // batch_size * batch_size].reshape(-1, batch_size)
         with training.precision_context():
-            batches = jnp.asarray(order[: len(order) // batch_size * batch_size].reshape(-1, batch_size))
-            weights, optimiser, losses = run_epoch(
-                state.weights, state.optimiser, fixed, p, r, training_batch, batches
+            weights, optimiser, losses = computation.epoch(
+                state.weights, state.optimiser, training.rate, batches
             )
             state = dataclasses.replace(state, weights=weights, optimiser=optimiser, epoch=state.epoch + 1)
-            state = _with_losses(state, np.asarray(losses), validate(weights, fixed, p, r, validation_batch))
+            state = _with_losses(state, losses, computation.losses(weights))
         if on_epoch is not None:
             on_epoch(state)
     return [
-        _trained_residual(system, heads, data, state, i, _member(fixed, i), p) for i, p in enumerate(values)
+        _trained_residual(system, heads, data, state, i, member_of(fixed, i), p) for i, p in enumerate(values)
     ]
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _error_scales(
-    system: System, heads: tuple[Head, ...], p: Values, batch: WindowBatch
-) -> Float[Array, "members _ _"]:
-    return jax.vmap(partial(error_scales, system, heads), (0, None))(p, batch)
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _epochs(
-    system: System, heads: tuple[Head, ...], rate: float, weights: Any, *arguments: Any
-) -> tuple[Any, Any, Float[Array, " members"]]:
-    """`_epoch` of all members."""
-    function = partial(_epoch, system, heads, optax.adam(rate))
-    return _for_members(function, (0, 0, 0, 0, 0, None, None))(weights, *arguments)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _losses(
-    system: System, heads: tuple[Head, ...], weights: Any, *arguments: Any
-) -> Float[Array, " members"]:
-    """`_loss` of all members."""
-    return _for_members(partial(_loss, system, heads), (0, 0, 0, 0, None))(weights, *arguments)
-
-
-def _for_members(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
-    """A function of one member applied to all. A single member is computed without `vmap`, which is twice as fast."""
-
-    def for_all(*arguments: Any) -> Any:
-        if len(jax.tree.leaves(arguments[0])[0]) > 1:
-            return jax.vmap(function, axes)(*arguments)
-        first = [a if axis is None else _member(a, 0) for a, axis in zip(arguments, axes, strict=True)]
-        return jax.tree.map(lambda v: v[None], function(*first))
-
-    return for_all
-
-
-def _epoch(
-    system: System,
-    heads: tuple[Head, ...],
-    adam: optax.GradientTransformation,
-    weights: Any,
-    optimiser: Any,
-    fixed: Any,
-    p: Values,
-    r: Float[Array, "heads horizon"],
-    windows: WindowBatch,
-    batches: Int[Array, "batches size"],
-) -> tuple[Any, Any, Float[Array, ""]]:
-    """Weights and state of Adam after one step for each batch, and the mean loss of the batches."""
-
-    def step(carry, starts):
-        weights, optimiser = carry
-        batch = windows | {"starts": starts}
-        value, gradient = jax.value_and_grad(partial(_loss, system, heads))(weights, fixed, p, r, batch)
-        updates, optimiser = adam.update(gradient, optimiser)
-        return (optax.apply_updates(weights, updates), optimiser), value
-
-    (weights, optimiser), losses = jax.lax.scan(step, (weights, optimiser), batches)
-    return weights, optimiser, jnp.mean(losses)
-
-
-def _loss(
-    system: System,
-    heads: tuple[Head, ...],
-    weights: Any,
-    fixed: Any,
-    p: Values,
-    r: Float[Array, "heads horizon"],
-    batch: WindowBatch,
-) -> Float[Array, ""]:
-    return loss(system, heads, _join(fixed, weights), p, r, batch)
-
-
 def _with_losses(
-    state: TrainingState, training: Float[np.ndarray, " members"], validation: Float[Array, " members"]
+    state: TrainingState, training: Float[np.ndarray, " members"], validation: Float[np.ndarray, " members"]
 ) -> TrainingState:
     """The state with the losses of an epoch added, and with the best weights of each member updated."""
-    loss = np.asarray(validation)
-    is_better, is_clearly_better = loss < state.best_loss, loss < (1.0 - _MIN_DECREASE) * state.best_loss
+    is_better = validation < state.best_loss
+    is_clearly_better = validation < (1.0 - _MIN_DECREASE) * state.best_loss
     best_weights = jax.tree.map(
         lambda new, old: jnp.where(is_better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old),
         state.weights,
@@ -271,9 +209,9 @@ def _with_losses(
     return dataclasses.replace(
         state,
         best_weights=best_weights,
-        best_loss=np.where(is_better, loss, state.best_loss),
+        best_loss=np.where(is_better, validation, state.best_loss),
         stagnant_epochs=np.where(is_clearly_better, 0, state.stagnant_epochs + 1),
-        losses=np.concatenate([state.losses, np.stack([training, loss], axis=1)[None]]),
+        losses=np.concatenate([state.losses, np.stack([training, validation], axis=1)[None]]),
     )
 
 
@@ -329,7 +267,7 @@ def _trained_residual(
     p: Values,
 ) -> TrainedResidual:
     """The residual of member i, with its errors on the validation rows."""
-    weights = _join(fixed, _member(state.best_weights, i))
+    weights = join_weights(fixed, member_of(state.best_weights, i))
     with_residual = rate_errors(system, heads, weights, p, data, held_out=True)
     without_residual = rate_errors(system, heads, None, p, data, held_out=True)
     complete = []
@@ -345,18 +283,6 @@ def _trained_residual(
 
 def _rms(rows: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
     return np.sqrt(np.mean(rows**2, axis=0)) if len(rows) else np.full(rows.shape[1], np.inf)
-
-
-def _join(fixed: Sequence[Weights], weights: Sequence[Weights]) -> list[Weights]:
-    return [{**f, **w} for f, w in zip(fixed, weights, strict=True)]
-
-
-def _stack(members: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *values: jnp.asarray(np.stack(values)), *members)
-
-
-def _member(stacked: Any, i: int) -> Any:
-    return jax.tree.map(lambda v: v[i], stacked)
 
 
 def _empty_history(members: int) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:

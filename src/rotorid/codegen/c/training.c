@@ -6,7 +6,7 @@
 
    X, U: states and inputs; C, HELD, Z, O: constants, held values, varying inputs and outputs of the networks; HEADS; HIDDEN: nodes
    of all heads; WEIGHTS; M_SIZE: memory of the functions that are generated, whose first numbers are c, h and `extra`. */
-#include <sched.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,15 +207,26 @@ static void groups(job *j, worker *k, const int64_t *starts, int with_gradient) 
   }
 }
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t all_here = PTHREAD_COND_INITIALIZER;
+
+/* Where cores are free, the others arrive within microseconds; a thread that waits longer sleeps. */
 static void wait_for_all(job *j) {
   const int64_t turn = atomic_load(&j->turn);
   if (atomic_fetch_add(&j->arrived, 1) == j->threads - 1) {
+    pthread_mutex_lock(&mutex);
     atomic_store(&j->arrived, 0);
     atomic_store(&j->next, 0);
     atomic_fetch_add(&j->turn, 1);
-  } else
-    for (int tries = 0; atomic_load(&j->turn) == turn; tries++)
-      if (tries > 1000) sched_yield();
+    pthread_cond_broadcast(&all_here);
+    pthread_mutex_unlock(&mutex);
+    return;
+  }
+  for (int tries = 0; tries < 20000; tries++)
+    if (atomic_load(&j->turn) != turn) return;
+  pthread_mutex_lock(&mutex);
+  while (atomic_load(&j->turn) == turn) pthread_cond_wait(&all_here, &mutex);
+  pthread_mutex_unlock(&mutex);
 }
 
 static double sum_of_groups(const job *j, const double *values, int64_t step) {

@@ -13,11 +13,13 @@ import casadi as ca
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
-from rotorid.learning.compiled.library import Precision, training_library
+from rotorid.learning.compiled.library import training_library
 from rotorid.learning.compiled.network import SIDE, weight_order
 from rotorid.learning.compiled.stage import FIXED, stage_functions
+from rotorid.learning.engines import AbstractEngine, Precision
+from rotorid.learning.prediction import Weights
 from rotorid.learning.windows import Windows
 from rotorid.models.residual import LEARNED, Head
 from rotorid.models.system import System, Values
@@ -40,7 +42,7 @@ class _Job(ctypes.Structure):
     ]
 
 
-class CompiledTraining:
+class CompiledTraining(AbstractEngine):
     """A training of residuals in C.
 
     The gradient is that of the discrete steps, as JAX's, to rounding. The numbers do not depend on the number of threads.
@@ -76,8 +78,8 @@ class CompiledTraining:
         self._type = np.dtype(precision)
         self._lanes = 64 // self._type.itemsize
         self._orders = [weight_order(layout) for layout in functions.heads]
-        self._threads = threads or len(os.sched_getaffinity(0))
-        self._horizon = data.horizon
+        self._threads = threads or _cores()
+        self._horizon, self._validation = data.horizon, data.validation[None]
         self._rows = {
             name: np.ascontiguousarray(getattr(data, name), self._type) for name in ("x", "u", "dt")
         }
@@ -85,7 +87,9 @@ class CompiledTraining:
             self._constants_of(functions.constants, *known) for known in zip(p, fixed, strict=True)
         ]
         tiny = np.finfo(self._type).tiny
-        self._inverse_squares = 1.0 / np.maximum(np.square(r.astype(self._type)), tiny).astype(float) / len(heads)
+        self._inverse_squares = (
+            1.0 / np.maximum(np.square(r.astype(self._type)), tiny).astype(float) / len(heads)
+        )
 
     def _constants_of(self, function: ca.Function, p: Values, fixed: Sequence[Values]) -> np.ndarray:
         known = (dict(p), [{name: w[name] for name in FIXED if name in w} for w in fixed])
@@ -93,9 +97,12 @@ class CompiledTraining:
         return np.asarray(function(*leaves), self._type).ravel()
 
     def epoch(
-        self, weights: tuple[Values, ...], optimiser: Any, rate: float, batches: Int[np.ndarray, "batches size"]
-    ) -> tuple[tuple[Values, ...], Any, Float[np.ndarray, " members"]]:
-        """Weights and state of Adam after one step for each batch, and the mean loss of the batches."""
+        self,
+        weights: tuple[Weights, ...],
+        optimiser: Any,
+        rate: float,
+        batches: Int[np.ndarray, "batches size"],
+    ) -> tuple[tuple[Weights, ...], Any, Float[np.ndarray, " members"]]:
         adam = optimiser[0]
         parts = (weights, adam.mu, adam.nu)
         found, losses = [], []
@@ -109,12 +116,9 @@ class CompiledTraining:
         adam = adam._replace(count=adam.count + len(batches), mu=mu, nu=nu)
         return weights, (adam, *optimiser[1:]), np.array(losses)
 
-    def losses(
-        self, weights: tuple[Values, ...], starts: Int[np.ndarray, " windows"]
-    ) -> Float[np.ndarray, " members"]:
-        """The loss of each member on the windows that begin at the rows `starts`."""
+    def losses(self, weights: tuple[Weights, ...]) -> Float[np.ndarray, " members"]:
         members = range(len(self._constants))
-        return np.array([self._run(i, starts[None], self._packed(weights, i), None)[0] for i in members])
+        return np.array([self._run(i, self._validation, self._packed(weights, i), None)[0] for i in members])
 
     def _run(
         self,
@@ -152,7 +156,7 @@ class CompiledTraining:
             raise MemoryError(f"no memory for the training with a horizon of {self._horizon} rows")
         return losses
 
-    def _packed(self, weights: tuple[Values, ...], i: int) -> np.ndarray:
+    def _packed(self, weights: tuple[Weights, ...], i: int) -> np.ndarray:
         """The learned weights of member i in the order of the C code."""
         parts = [
             np.concatenate([np.ravel(np.asarray(w[name])[i]) for name in _names(w)])[order]
@@ -160,9 +164,7 @@ class CompiledTraining:
         ]
         return np.ascontiguousarray(np.concatenate(parts), self._type)
 
-    def _unpacked(
-        self, packed: Sequence[np.ndarray], like: tuple[Values, ...]
-    ) -> tuple[dict[str, Float[Array, "members ..."]], ...]:
+    def _unpacked(self, packed: Sequence[np.ndarray], like: tuple[Weights, ...]) -> tuple[Weights, ...]:
         """The weights of all members as those of `like`."""
         found, first = [], 0
         for w, order in zip(like, self._orders, strict=True):
@@ -176,5 +178,9 @@ class CompiledTraining:
         return tuple(found)
 
 
-def _names(weights: Values) -> list[str]:
+def _names(weights: Weights) -> list[str]:
     return [name for name in LEARNED if name in weights]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Mapping
-from typing import Literal
 
 import casadi as ca
 
@@ -14,8 +13,7 @@ from rotorid.codegen.ir import Address
 from rotorid.codegen.native import FOLDER, build
 from rotorid.learning.compiled.network import SIDE, network_source, weight_order
 from rotorid.learning.compiled.stage import StageFunctions
-
-Precision = Literal["float32", "float64"]
+from rotorid.learning.engines import Precision
 
 _VECTOR = 64  # bytes
 _FLAGS = ("-O3", "-ffp-contract=fast")

@@ -43,7 +43,7 @@ class _Sizes(NamedTuple):
         return self.hidden * self.row
 
     @property
-    def L(self) -> int:
+    def linear(self) -> int:
         return self.after_rows + self.outputs
 
 
@@ -80,7 +80,9 @@ def network_source(layouts: Sequence[HeadLayout]) -> str:
 def _all_heads(layouts: Sequence[HeadLayout]) -> Iterable[str]:
     first_weight, first_hidden, places = 0, 0, []
     for layout in layouts:
-        places.append((first_weight, first_hidden, layout.first_varying, layout.first_held, layout.first_output))
+        places.append(
+            (first_weight, first_hidden, layout.first_varying, layout.first_held, layout.first_output)
+        )
         first_weight += len(weight_order(layout))
         first_hidden += layout.head.hidden
     wanted = {
@@ -89,7 +91,12 @@ def _all_heads(layouts: Sequence[HeadLayout]) -> Iterable[str]:
         "adjoint": ("base", "z", "o_bar", "z_bar", "g", "hidden_sums", "output_sums"),
         "held_adjoint": ("hidden_sums", "output_sums", "h", "g"),
     }
-    constant = {"held": "h", "forward": "base start z", "adjoint": "base z o_bar", "held_adjoint": "hidden_sums output_sums h"}
+    constant = {
+        "held": "h",
+        "forward": "base start z",
+        "adjoint": "base z o_bar",
+        "held_adjoint": "hidden_sums output_sums h",
+    }
     by_vector = {"h", "z", "o", "o_bar", "z_bar"}
     for function, names in wanted.items():
         parameters = ", ".join(
@@ -147,7 +154,7 @@ def _held(layout: HeadLayout, name: str) -> Iterable[str]:
         yield f"    base[{SIDE} * j + {v}] = {total};"
     yield "  }"
     for o in range(s.outputs):
-        row = s.L + o * (s.varying + s.held) + s.varying
+        row = s.linear + o * (s.varying + s.held) + s.varying
         for v in range(SIDE):
             linear = (f"w[{row + i}] * h{i}_{v}" for i in range(s.held if layout.head.linear else 0))
             yield f"  start[{SIDE * o + v}] = {_sum(f'NUM(w[{s.after_rows + o}])', linear)};"
@@ -167,7 +174,7 @@ def _forward(layout: HeadLayout, name: str) -> Iterable[str]:
     )
     yield from _load("z", s.varying, "z")
     for o in range(s.outputs):
-        row = s.L + o * (s.varying + s.held)
+        row = s.linear + o * (s.varying + s.held)
         for v in range(SIDE):
             linear = (f"w[{row + i}] * z{i}_{v}" for i in range(s.varying if layout.head.linear else 0))
             yield f"  num o{o}_{v} = {_sum(f'start[{SIDE * o + v}]', linear)};"
@@ -196,7 +203,9 @@ def _adjoint(layout: HeadLayout, name: str) -> Iterable[str]:
     yield from _load("b", s.outputs, "b")
     for i in range(s.varying):
         for v in range(SIDE):
-            rows = (s.L + o * (s.varying + s.held) for o in range(s.outputs if layout.head.linear else 0))
+            rows = (
+                s.linear + o * (s.varying + s.held) for o in range(s.outputs if layout.head.linear else 0)
+            )
             linear = (f"w[{row + i}] * b{o}_{v}" for o, row in enumerate(rows))
             yield f"  num d{i}_{v} = {_sum(f'd{v}[{i}]', linear)};"
     yield f"  for (int j = 0; j < {s.hidden}; j++) {{"
@@ -228,7 +237,7 @@ def _adjoint(layout: HeadLayout, name: str) -> Iterable[str]:
             yield f"  output_sums[{SIDE * o + v}] += b{o}_{v};"
         if layout.head.linear:
             for i in range(s.varying):
-                at = s.L + o * (s.varying + s.held) + i
+                at = s.linear + o * (s.varying + s.held) + i
                 yield f"  g[{at}] = {_sum(f'g[{at}]', (f'b{o}_{v} * z{i}_{v}' for v in range(SIDE)))};"
     yield "}"
 
@@ -255,6 +264,6 @@ def _held_adjoint(layout: HeadLayout, name: str) -> Iterable[str]:
         at = s.after_rows + o
         yield f"  g[{at}] = {_sum(f'g[{at}]', (f'b{o}_{v}' for v in range(SIDE)))};"
         for i in range(s.held if layout.head.linear else 0):
-            at = s.L + o * (s.varying + s.held) + s.varying + i
+            at = s.linear + o * (s.varying + s.held) + s.varying + i
             yield f"  g[{at}] = {_sum(f'g[{at}]', (f'b{o}_{v} * h{i}_{v}' for v in range(SIDE)))};"
     yield "}"

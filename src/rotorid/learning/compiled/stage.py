@@ -11,7 +11,8 @@ The networks are written by hand (see `network`). What depends on p and the fixe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
@@ -66,7 +67,9 @@ class StageFunctions:
     heads: tuple[HeadLayout, ...]
 
 
-def stage_functions(system: System, heads: Sequence[Head], p: Values, fixed: Sequence[Values]) -> StageFunctions:
+def stage_functions(
+    system: System, heads: Sequence[Head], p: Values, fixed: Sequence[Values]
+) -> StageFunctions:
     """Trace the functions of a stage.
 
     Args:
@@ -85,23 +88,27 @@ def stage_functions(system: System, heads: Sequence[Head], p: Values, fixed: Seq
     outputs = [t.stop - t.start for t in tangents]
     sizes = [w["mean"].shape[0] for w in fixed]
 
-    def values_of(x: Array, u: Array, p: Values) -> tuple[Values, Values]:
+    def values_of(x: Array, u: Array, p: Values) -> tuple[dict[str, Array], Values]:
         values, inputs = space.unpack(x), system.inputs.unpack(u)
         return dict(system.dynamics(values, inputs, p)), system.regressors(values, inputs, p)
 
     def inputs(known: Any, x: Array, u: Array) -> Float[Array, " z"]:
         regressors = system.regressors(space.unpack(x), system.inputs.unpack(u), known[0])
-        return jnp.concatenate([network_inputs(h, w, regressors) for h, w in zip(heads, known[1], strict=True)])
+        return jnp.concatenate(
+            [network_inputs(h, w, regressors) for h, w in zip(heads, known[1], strict=True)]
+        )
 
     def slope(known: Any, x: Array, u: Array, z: Array, o: Array) -> Float[Array, " size"]:
         derivatives, regressors = values_of(x, u, known[0])
         for head, w, own_z, own_o in zip(heads, known[1], _split(z, sizes), _split(o, outputs), strict=True):
-            derivatives[head.output] = derivatives[head.output] + rate_of_output(head, w, regressors, own_z, own_o)
+            derivatives[head.output] = derivatives[head.output] + rate_of_output(
+                head, w, regressors, own_z, own_o
+            )
         return space.lift(x, space.pack_tangent(derivatives))
 
     def cost(x: Array, measured: Array, w: Array) -> Float[Array, ""]:
         difference = space.minus(x, measured)
-        return sum(w[b] * jnp.sum(difference[t] ** 2) for b, t in enumerate(tangents))
+        return jnp.sum(w * jnp.stack([jnp.sum(difference[t] ** 2) for t in tangents]))
 
     def slope_adjoint(known: Any, x: Array, u: Array, z: Array, o: Array, bar: Array) -> Any:
         return jax.vjp(lambda x, z, o: slope(known, x, u, z, o), x, z, o)[1](bar)
@@ -117,7 +124,10 @@ def stage_functions(system: System, heads: Sequence[Head], p: Values, fixed: Seq
 
     z, o = jnp.zeros(sum(sizes)), jnp.zeros(sum(outputs))
     n_x, n_z, n_o = len(x), len(z), len(o)
-    SX = {name: ca.SX.sym(name, n) for name, n in (("x", n_x), ("u", len(u)), ("z", n_z), ("o", n_o), ("bar", n_x))}
+    SX = {
+        name: ca.SX.sym(name, n)
+        for name, n in (("x", n_x), ("u", len(u)), ("z", n_z), ("o", n_o), ("bar", n_x))
+    }
     leaves = [ca.SX.sym(f"p{k}", *_shape(leaf)) for k, leaf in enumerate(jax.tree.leaves(known))]
     all_inputs = to_casadi(inputs, known, x, u)(*leaves, SX["x"], SX["u"])
     varies = [ca.depends_on(all_inputs[i], SX["x"]) for i in range(n_z)]
@@ -193,7 +203,7 @@ def _by_level(expressions: Sequence[ca.SX], known: ca.SX, u: ca.SX) -> _Columns:
     used = [symbol for symbol in ca.symvar(ca.vertcat(rest, held_values)) if _is_in(symbol, known)]
     constants += [(symbol, symbol) for symbol in used]
     edges = [sum(sizes[1:k]) for k in range(1, len(sizes) + 1)]
-    parts = [rest[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [rest[a:b] for a, b in itertools.pairwise(edges)]
     empty = ca.SX(0, 1)
     return _Columns(
         [ca.SX(0, 1), *parts],
@@ -231,7 +241,7 @@ def _layouts(
 
 def _split(column: Array, sizes: Sequence[int]) -> list[Array]:
     edges = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
-    return [column[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [column[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def _shape(leaf: Any) -> tuple[int, int]:
