@@ -87,7 +87,7 @@ def measure(only: set[str], quick: bool, found_peers: set[str]) -> list[Metric]:
         if "elm" in only:
             found += elm.benchmark(*((2000, 60, 2) if quick else (50_000, 500, 7)), found_peers)
         if "knode" in only:
-            small = (1, (1,), 1) if quick else (9, (1, 25, 50), 3)
+            small = (1, (1,), 1) if quick else (9, (1, 25, 50), 7)
             found += knode.benchmark(*small, set(KNODE_PEERS) <= found_peers)
         if "particles" in only:
             small = (200, 50, 1, 2) if quick else (10_000, 1000, 7, 64)

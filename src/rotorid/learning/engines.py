@@ -1,4 +1,4 @@
-"""What computes a training: C where there is a compiler and the System has a C form, otherwise JAX.
+"""What computes a training: C where there is a compiler and the System has a C form, otherwise JAX; JAX on a GPU.
 
 Both take the same steps of Adam on the same batches. Their numbers differ by rounding.
 """
@@ -56,7 +56,7 @@ def training_engine(
     fixed: Sequence[tuple[Weights, ...]],
     data: Windows,
     precision: Precision,
-    engine: EngineName = "auto",
+    engine: str = "auto",
 ) -> AbstractEngine:
     """The engine of a training.
 
@@ -66,14 +66,15 @@ def training_engine(
         p, fixed: parameters and fixed weights of each member.
         data: rows and windows.
         precision: of the predictions and of Adam; the engine is used where JAX has this precision.
-        engine: "auto" is C where it is possible, "c" always C.
+        engine: "auto" is C where it is possible and JAX computes on the CPU, "c" always C, "jax" always JAX.
     Raises:
         SettingError: an unknown engine, or "c" where it is not possible.
     """
     if engine not in ("auto", "c", "jax"):
         raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
     r = _error_scales(system, heads, stack_members(p), window_batch(data, data.training))
-    if engine == "c" or (engine == "auto" and compiler() is not None):
+    is_c_faster = compiler() is not None and jax.default_backend() == "cpu"
+    if engine == "c" or (engine == "auto" and is_c_faster):
         from rotorid.learning.compiled.engine import CompiledTraining
 
         try:

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from rotorid.learning.compiled.library import training_library
 from rotorid.learning.compiled.network import SIDE, weight_order
-from rotorid.learning.compiled.stage import FIXED, stage_functions
+from rotorid.learning.compiled.stage import known_values, stage_functions
 from rotorid.learning.engines import AbstractEngine, Precision
 from rotorid.learning.prediction import Weights
 from rotorid.learning.windows import Windows
@@ -92,8 +92,7 @@ class CompiledTraining(AbstractEngine):
         )
 
     def _constants_of(self, function: ca.Function, p: Values, fixed: Sequence[Values]) -> np.ndarray:
-        known = (dict(p), [{name: w[name] for name in FIXED if name in w} for w in fixed])
-        leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(known)]
+        leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(known_values(p, fixed))]
         return np.asarray(function(*leaves), self._type).ravel()
 
     def epoch(

@@ -81,94 +81,95 @@ def stage_functions(
     Raises:
         UnsupportedPrimitiveError: an operation of the System has no CasADi form.
     """
-    space = system.states
+    traced = _Traced(system, tuple(heads), fixed)
+    space, known = system.states, known_values(p, fixed)
     x, u = jnp.asarray(space.initial()), jnp.asarray(system.inputs.initial())
-    known = (dict(p), [{name: w[name] for name in FIXED if name in w} for w in fixed])
-    tangents = [space.tangent[head.output] for head in heads]
-    outputs = [t.stop - t.start for t in tangents]
-    sizes = [w["mean"].shape[0] for w in fixed]
-
-    def values_of(x: Array, u: Array, p: Values) -> tuple[dict[str, Array], Values]:
-        values, inputs = space.unpack(x), system.inputs.unpack(u)
-        return dict(system.dynamics(values, inputs, p)), system.regressors(values, inputs, p)
-
-    def inputs(known: Any, x: Array, u: Array) -> Float[Array, " z"]:
-        regressors = system.regressors(space.unpack(x), system.inputs.unpack(u), known[0])
-        return jnp.concatenate(
-            [network_inputs(h, w, regressors) for h, w in zip(heads, known[1], strict=True)]
-        )
-
-    def slope(known: Any, x: Array, u: Array, z: Array, o: Array) -> Float[Array, " size"]:
-        derivatives, regressors = values_of(x, u, known[0])
-        for head, w, own_z, own_o in zip(heads, known[1], _split(z, sizes), _split(o, outputs), strict=True):
-            derivatives[head.output] = derivatives[head.output] + rate_of_output(
-                head, w, regressors, own_z, own_o
-            )
-        return space.lift(x, space.pack_tangent(derivatives))
-
-    def cost(x: Array, measured: Array, w: Array) -> Float[Array, ""]:
-        difference = space.minus(x, measured)
-        return jnp.sum(w * jnp.stack([jnp.sum(difference[t] ** 2) for t in tangents]))
-
-    def slope_adjoint(known: Any, x: Array, u: Array, z: Array, o: Array, bar: Array) -> Any:
-        return jax.vjp(lambda x, z, o: slope(known, x, u, z, o), x, z, o)[1](bar)
-
-    def inputs_adjoint(known: Any, x: Array, u: Array, bar: Array) -> Any:
-        return jax.vjp(lambda x: inputs(known, x, u), x)[1](bar)
-
-    def cost_and_gradient(x: Array, measured: Array, w: Array) -> Any:
-        return jax.value_and_grad(cost)(x, measured, w)
-
-    def end_adjoint(y: Array, bar: Array) -> Any:
-        return jax.vjp(space.normalise, y)[1](bar)
-
-    z, o = jnp.zeros(sum(sizes)), jnp.zeros(sum(outputs))
-    n_x, n_z, n_o = len(x), len(z), len(o)
-    SX = {
-        name: ca.SX.sym(name, n)
-        for name, n in (("x", n_x), ("u", len(u)), ("z", n_z), ("o", n_o), ("bar", n_x))
-    }
+    z, o, w = jnp.zeros(sum(traced.sizes)), jnp.zeros(sum(traced.outputs)), jnp.zeros(len(heads))
     leaves = [ca.SX.sym(f"p{k}", *_shape(leaf)) for k, leaf in enumerate(jax.tree.leaves(known))]
-    all_inputs = to_casadi(inputs, known, x, u)(*leaves, SX["x"], SX["u"])
-    varies = [ca.depends_on(all_inputs[i], SX["x"]) for i in range(n_z)]
-    varying = [i for i in range(n_z) if varies[i]]
-    held = [i for i in range(n_z) if not varies[i]]
-    own_z = ca.vertcat(*[SX["z"][i] if varies[i] else all_inputs[i] for i in range(n_z)])
-    z_bar = ca.SX.sym("z_bar", len(varying))
-    full_z_bar = ca.SX(n_z, 1)
-    full_z_bar[varying] = z_bar
-    arguments = (*leaves, SX["x"], SX["u"], own_z, SX["o"])
-    k = to_casadi(slope, known, x, u, z, o)(*arguments)
-    bars = to_casadi(slope_adjoint, known, x, u, z, o, x)(*arguments, SX["bar"])
-    x_bar = to_casadi(inputs_adjoint, known, x, u, z)(*leaves, SX["x"], SX["u"], full_z_bar)
+    sx, su, so = ca.SX.sym("x", len(x)), ca.SX.sym("u", len(u)), ca.SX.sym("o", len(o))
+    z_of_x = to_casadi(traced.inputs, known, x, u)(*leaves, sx, su)
+    varies = [ca.depends_on(z_of_x[i], sx) for i in range(len(z))]
+    varying, held = ([i for i, v in enumerate(varies) if v is wanted] for wanted in (True, False))
+    sz, z_bar, bar = ca.SX.sym("z", len(varying)), ca.SX.sym("z_bar", len(varying)), ca.SX.sym("bar", len(x))
+    all_z, all_z_bar = ca.SX(z_of_x), ca.SX(len(z), 1)
+    all_z[varying], all_z_bar[varying] = sz, z_bar
+    arguments = (*leaves, sx, su, all_z, so)
+    slope = to_casadi(traced.slope, known, x, u, z, o)(*arguments)
+    bars = to_casadi(traced.slope_adjoint, known, x, u, z, o, x)(*arguments, bar)
+    x_bar = to_casadi(traced.inputs_adjoint, known, x, u, z)(*leaves, sx, su, all_z_bar)
+    slope_bars = ca.vertcat(bars[0], bars[1][varying], bars[2])
     columns = _by_level(
-        [
-            all_inputs[held],
-            all_inputs[varying],
-            k,
-            ca.vertcat(bars[0], bars[1][varying], bars[2]),
-            x_bar,
-        ],
-        ca.vertcat(*map(ca.vec, leaves)),
-        SX["u"],
+        z_of_x[held], [z_of_x[varying], slope, slope_bars, x_bar], ca.vertcat(*map(ca.vec, leaves)), su
     )
-    _, inputs_column, slope_column, slope_bar_column, inputs_bar_column = columns.expressions
-    c, h, own = columns.constants, columns.held, [SX["x"], SX["z"][varying], SX["o"]]
-    y, state_bar = ca.SX.sym("y", n_x), SX["bar"]
-    measured, w = ca.SX.sym("measured", n_x), ca.SX.sym("w", len(heads))
-    value, gradient = to_casadi(cost_and_gradient, x, x, jnp.zeros(len(heads)))(y, measured, w)
+    c, h = columns.constants, columns.held
+    y, measured, sw = ca.SX.sym("y", len(x)), ca.SX.sym("measured", len(x)), ca.SX.sym("w", len(heads))
+    of_stage = [c, h, sx, sz, so]
+    results = columns.expressions
     return StageFunctions(
         constants=ca.Function("constants", leaves, [columns.constant_values]),
-        held=ca.Function("held", [c, SX["u"]], [columns.held_values]),
-        inputs=ca.Function("inputs", [c, h, SX["x"]], [inputs_column]),
-        slope=ca.Function("slope", [c, h, *own], [slope_column]),
-        slope_adjoint=ca.Function("slope_adjoint", [c, h, *own, state_bar], [slope_bar_column]),
-        inputs_adjoint=ca.Function("inputs_adjoint", [c, h, SX["x"], z_bar], [inputs_bar_column]),
+        held=ca.Function("held", [c, su], [columns.held_values]),
+        inputs=ca.Function("inputs", [c, h, sx], [results[0]]),
+        slope=ca.Function("slope", of_stage, [results[1]]),
+        slope_adjoint=ca.Function("slope_adjoint", [*of_stage, bar], [results[2]]),
+        inputs_adjoint=ca.Function("inputs_adjoint", [c, h, sx, z_bar], [results[3]]),
         end=ca.Function("end", [y], [to_casadi(space.normalise, x)(y)]),
-        end_adjoint=ca.Function("end_adjoint", [y, state_bar], [to_casadi(end_adjoint, x, x)(y, state_bar)]),
-        cost=ca.Function("cost", [y, measured, w], [ca.vertcat(value, gradient)]),
-        heads=_layouts(heads, sizes, outputs, varies),
+        end_adjoint=ca.Function("end_adjoint", [y, bar], [to_casadi(traced.end_adjoint, x, x)(y, bar)]),
+        cost=ca.Function(
+            "cost", [y, measured, sw], [ca.vertcat(*to_casadi(traced.cost, x, x, w)(y, measured, sw))]
+        ),
+        heads=_layouts(heads, traced.sizes, traced.outputs, varies),
     )
+
+
+def known_values(p: Values, fixed: Sequence[Values]) -> Any:
+    """What `StageFunctions.constants` takes; its arguments are the leaves."""
+    return dict(p), [{name: w[name] for name in FIXED if name in w} for w in fixed]
+
+
+class _Traced:
+    """The functions of a stage in JAX. known: see `known_values`."""
+
+    def __init__(self, system: System, heads: tuple[Head, ...], fixed: Sequence[Values]) -> None:
+        self._system, self._heads = system, heads
+        self._blocks = [system.states.tangent[head.output] for head in heads]
+        self.outputs = [block.stop - block.start for block in self._blocks]
+        self.sizes = [w["mean"].shape[0] for w in fixed]
+
+    def inputs(self, known: Any, x: Array, u: Array) -> Float[Array, " inputs"]:
+        p, fixed = known
+        regressors = self._system.regressors(self._system.states.unpack(x), self._system.inputs.unpack(u), p)
+        parts = [network_inputs(head, w, regressors) for head, w in zip(self._heads, fixed, strict=True)]
+        return jnp.concatenate(parts)
+
+    def slope(self, known: Any, x: Array, u: Array, z: Array, o: Array) -> Float[Array, " size"]:
+        p, fixed = known
+        system, space = self._system, self._system.states
+        values, inputs = space.unpack(x), system.inputs.unpack(u)
+        derivatives, regressors = (
+            dict(system.dynamics(values, inputs, p)),
+            system.regressors(values, inputs, p),
+        )
+        parts = (_split(z, self.sizes), _split(o, self.outputs))
+        for head, w, own_z, own_o in zip(self._heads, fixed, *parts, strict=True):
+            phi = rate_of_output(head, w, regressors, own_z, own_o)
+            derivatives[head.output] = derivatives[head.output] + phi
+        return space.lift(x, space.pack_tangent(derivatives))
+
+    def slope_adjoint(self, known: Any, x: Array, u: Array, z: Array, o: Array, bar: Array) -> Any:
+        return jax.vjp(lambda x, z, o: self.slope(known, x, u, z, o), x, z, o)[1](bar)
+
+    def inputs_adjoint(self, known: Any, x: Array, u: Array, bar: Array) -> Any:
+        return jax.vjp(lambda x: self.inputs(known, x, u), x)[1](bar)
+
+    def end_adjoint(self, y: Array, bar: Array) -> Any:
+        return jax.vjp(self._system.states.normalise, y)[1](bar)
+
+    def cost(self, x: Array, measured: Array, w: Array) -> Any:
+        def squares(x: Array) -> Float[Array, ""]:
+            difference = self._system.states.minus(x, measured)
+            return jnp.sum(w * jnp.stack([jnp.sum(difference[block] ** 2) for block in self._blocks]))
+
+        return jax.value_and_grad(squares)(x)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,31 +183,29 @@ class _Columns:
     held_values: ca.SX
 
 
-def _by_level(expressions: Sequence[ca.SX], known: ca.SX, u: ca.SX) -> _Columns:
-    """Take what depends on `known` alone, and on `known` and u alone, out of expressions. All of the first one is held."""
-    sizes = [ca.vec(e).numel() for e in expressions]
-    column = ca.cse(ca.densify(ca.vertcat(*map(ca.vec, expressions))))
-    first, rest = column[: sizes[0]], column[sizes[0] :]
-    rest, symbols, values = ca.extract_parametric(rest, ca.vertcat(known, u), {})
-    held = [(ca.SX.sym("h"), first[i]) for i in range(sizes[0])]
+def _by_level(first: ca.SX, expressions: Sequence[ca.SX], known: ca.SX, u: ca.SX) -> _Columns:
+    """Take what depends on `known` alone, and on `known` and u alone, out of expressions. first: the first held values."""
+    sizes = [e.numel() for e in expressions]
+    column = ca.cse(ca.densify(ca.vertcat(first, *expressions)))
+    start = first.numel()
+    rest, symbols, values = ca.extract_parametric(column[start:], ca.vertcat(known, u), {})
+    held = [(ca.SX.sym("h"), column[i]) for i in range(start)]
     constants = []
     for symbol, value in zip(symbols, values, strict=True):
         (held if ca.depends_on(value, u) else constants).append((symbol, value))
-    raw = [symbol for symbol in ca.symvar(rest) if _is_in(symbol, u)]
-    renamed = [(ca.SX.sym("h"), symbol) for symbol in raw]
-    if raw:
-        rest = ca.substitute(rest, ca.vertcat(*raw), ca.vertcat(*(symbol for symbol, _ in renamed)))
-    held += renamed
-    held_values = ca.cse(ca.vertcat(ca.SX(0, 1), *(value for _, value in held)))
+    unchanged = [(ca.SX.sym("h"), symbol) for symbol in ca.symvar(rest) if _is_in(symbol, u)]
+    if unchanged:
+        new, old = (ca.vertcat(*symbols) for symbols in zip(*unchanged, strict=True))
+        rest = ca.substitute(rest, old, new)
+    held += unchanged
+    empty = ca.SX(0, 1)
+    held_values = ca.cse(ca.vertcat(empty, *(value for _, value in held)))
     held_values, symbols, values = ca.extract_parametric(held_values, known, {})
     constants += zip(symbols, values, strict=True)
     used = [symbol for symbol in ca.symvar(ca.vertcat(rest, held_values)) if _is_in(symbol, known)]
     constants += [(symbol, symbol) for symbol in used]
-    edges = [sum(sizes[1:k]) for k in range(1, len(sizes) + 1)]
-    parts = [rest[a:b] for a, b in itertools.pairwise(edges)]
-    empty = ca.SX(0, 1)
     return _Columns(
-        [ca.SX(0, 1), *parts],
+        [rest[a:b] for a, b in itertools.pairwise([0, *itertools.accumulate(sizes)])],
         ca.vertcat(empty, *(symbol for symbol, _ in constants)),
         ca.vertcat(empty, *(value for _, value in constants)),
         ca.vertcat(empty, *(symbol for symbol, _ in held)),
@@ -240,8 +239,7 @@ def _layouts(
 
 
 def _split(column: Array, sizes: Sequence[int]) -> list[Array]:
-    edges = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
-    return [column[a:b] for a, b in itertools.pairwise(edges)]
+    return [column[a:b] for a, b in itertools.pairwise([0, *itertools.accumulate(sizes)])]
 
 
 def _shape(leaf: Any) -> tuple[int, int]:
