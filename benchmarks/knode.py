@@ -52,7 +52,8 @@ def _one(system: RigidMultirotor, data: Windows, epochs: int, peer: bool) -> lis
     physics = {"thrust_coefficient": 1.2 * 11.75e-4}
     torch_epoch = _torch_epoch(system, data, batch, physics) if peer else None
     ours, in_jax, theirs = [], [], []
-    for engine, seconds in (("auto", ours), ("jax", in_jax)):
+    engines: tuple[tuple[EngineName, list[float]], ...] = (("auto", ours), ("jax", in_jax))
+    for engine, seconds in engines:
         _take_turns(system, data, training, physics, engine, seconds, torch_epoch, theirs)
     label = f"KNODE, horizon {data.horizon}, {len(data.training)} windows"
     found = [
