@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 from functools import partial
 
@@ -137,6 +138,24 @@ def test_a_rotor_lag_is_part_of_the_states() -> None:
     heads = multirotor_heads("body", hidden=4)
     in_c, in_jax, weights, _ = engines_of(system, heads, flight_rows(system, 4), "float64")
     np.testing.assert_allclose(in_c.losses(weights), in_jax.losses(weights), rtol=1e-10)
+
+
+def test_activations_are_those_of_numpy() -> None:
+    source = """
+    #include "activations.h"
+    __attribute__((visibility("default"))) void of_many(const num *x, num *y, num *z) {
+      for (int i = 0; i < 64; i++) y[i] = tanh_of(x[i]), z[i] = relu(x[i]);
+    }
+    """
+    library = native.build(source, lambda: [source], {"LANES": 16, "SINGLE": 1}, is_kernel=True)
+    buffers = np.zeros((3, 64 * 16 + 16), np.float32)
+    x, y, z = (row[(-row.ctypes.data // 4) % 16 :][: 64 * 16] for row in buffers)
+    x[:] = np.concatenate(
+        [np.linspace(-12, 12, 1000), [np.nan, np.inf, -np.inf, 0.0], np.geomspace(1e-9, 1e-2, 20)]
+    )
+    library.of_many(*(v.ctypes.data_as(ctypes.c_void_p) for v in (x, y, z)))
+    np.testing.assert_allclose(y, np.tanh(x.astype(float)), rtol=5e-7, atol=1e-12)
+    np.testing.assert_array_equal(z, np.maximum(x, 0))
 
 
 @pytest.mark.parametrize("heads", [HEADS, RELU, LINEAR])
