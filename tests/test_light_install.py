@@ -12,7 +12,19 @@ import pytest
 from tests.logs.make import ardupilot_hover, crazyflie_hover, px4_hover
 from tests.logs.mavlink.make_mavlink import tlog_hover
 
-HEAVY = ("jax", "jaxlib", "equinox", "casadi", "optax", "sklearn", "ray", "cvxpy", "control", "starlette")
+HEAVY = (
+    "jax",
+    "jaxlib",
+    "equinox",
+    "casadi",
+    "optax",
+    "sklearn",
+    "ray",
+    "cvxpy",
+    "control",
+    "starlette",
+    "onnx",
+)
 
 LOGS: dict[str, Callable[[], bytes]] = {
     "flight.ulg": px4_hover,

@@ -32,6 +32,7 @@ HEAVY = (
     "casadi",
     "equinox",
     "pymavlink",
+    "onnx",
     "rich.progress",
 )
 
