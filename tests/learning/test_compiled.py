@@ -16,6 +16,7 @@ from rotorid.codegen import native
 from rotorid.errors import SettingError
 from rotorid.learning import engines
 from rotorid.learning.architectures import multirotor_heads
+from rotorid.learning.compiled import engine as compiled_engine
 from rotorid.learning.compiled.engine import CompiledTraining
 from rotorid.learning.engines import JaxTraining, Precision, stack_members, training_engine
 from rotorid.learning.knode import Training, learn_residual
@@ -173,6 +174,7 @@ def friction_data() -> Windows:
 
 def test_without_a_compiler_jax_trains(monkeypatch) -> None:
     data = friction_data()
+    compiled_engine._compiled.cache_clear()
     monkeypatch.setattr(engines, "compiler", lambda: None)
     monkeypatch.setattr(native, "compiler", lambda: None)
     (found,) = learn_residual(PENDULUM, data, HEADS, Training(epochs=2))
@@ -184,6 +186,7 @@ def test_without_a_compiler_jax_trains(monkeypatch) -> None:
 
 def test_a_compiler_that_fails_is_named_once_in_a_warning(monkeypatch) -> None:
     data = friction_data()
+    compiled_engine._compiled.cache_clear()
     monkeypatch.setenv("CFLAGS", "-no-such-option")
     with pytest.warns(RuntimeWarning, match="not compiled, so JAX computes"):
         learn_residual(PENDULUM, data, HEADS, Training(epochs=1))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from rotorid.learning.compiled.library import training_library
 from rotorid.learning.compiled.network import SIDE, weight_order
-from rotorid.learning.compiled.stage import known_values, stage_functions
+from rotorid.learning.compiled.stage import StageFunctions, known_values, stage_functions
 from rotorid.learning.engines import AbstractEngine, Precision
 from rotorid.learning.prediction import Weights
 from rotorid.learning.windows import Windows
@@ -73,8 +73,8 @@ class CompiledTraining(AbstractEngine):
             UnsupportedPrimitiveError, SettingError: an operation of the System has no C form.
             BuildError: there is no C compiler, or it failed.
         """
-        functions = stage_functions(system, heads, p[0], fixed[0])
-        self._library = training_library(functions, precision)
+        shapes = tuple(_shapes(values) for values in (p[0], *fixed[0]))
+        functions, self._library = _compiled(system, tuple(heads), shapes, precision)
         self._type = np.dtype(precision)
         self._lanes = 64 // self._type.itemsize
         self._orders = [weight_order(layout) for layout in functions.heads]
@@ -144,7 +144,7 @@ class CompiledTraining(AbstractEngine):
             weights.ctypes.data, mean.ctypes.data, square.ctypes.data, rate, steps,
             gradients.ctypes.data, group_losses.ctypes.data, losses.ctypes.data, threads,
         )  # fmt: skip
-        call = partial(self._library.run, ctypes.byref(job))
+        call = functools.partial(self._library.run, ctypes.byref(job))
         with_gradient = ctypes.c_int(adam is not None)
         with ThreadPoolExecutor(max(1, threads - 1)) as pool:
             others = [pool.submit(call, ctypes.c_int64(k), with_gradient) for k in range(1, threads)]
@@ -175,6 +175,23 @@ class CompiledTraining(AbstractEngine):
             found.append({name: jnp.asarray(part.reshape(np.shape(w[name]))) for name, part in parts})
             first += len(order)
         return tuple(found)
+
+
+_Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def _shapes(values: Values) -> _Shapes:
+    return tuple((name, np.shape(value)) for name, value in values.items())
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(
+    system: System, heads: tuple[Head, ...], shapes: tuple[_Shapes, ...], precision: Precision
+) -> tuple[StageFunctions, ctypes.CDLL]:
+    """The functions and the C code of trainings of the same System and heads. shapes: of parameters and fixed weights."""
+    p, *fixed = ({name: jnp.zeros(shape) for name, shape in values} for values in shapes)
+    functions = stage_functions(system, heads, p, fixed)
+    return functions, training_library(functions, precision)
 
 
 def _names(weights: Weights) -> list[str]:
