@@ -1,7 +1,7 @@
-"""Make the reports of the gallery from simulated flights: `python docs/make_gallery.py FOLDER [--pictures]`.
+"""Make the reports of the gallery from simulated flights: `python docs/make_gallery.py FOLDER [--pictures] [--study PAGE]`.
 
 `make docs` makes the reports again, for the site. `--pictures` also writes their pictures into docs/images/gallery, and needs
-Chromium.
+Chromium. `--study` is the page of a study, which takes too long for the site; its picture is docs/images/studies.webp.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -149,27 +150,31 @@ def make_all(output: Path, workers: int = 2) -> None:
             pass
 
 
-def take_pictures(pages: Path) -> None:
-    """Write a picture of each page."""
+def take_pictures(pages: Path, names: Sequence[str], output: Path) -> None:
+    """Write pictures of these pages of a folder into another."""
     sys.path.insert(0, str(ROOT))
     from tests.chromium import chromium
 
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, chromium(Path(scratch)) as browser:
         browser.dress(*SIZE)
-        for name in names():
+        for name in names:
             browser.call("Page.navigate", url=f"file://{pages.resolve()}/{name}.html")
             browser.wait(f"location.href.endsWith('/{name}.html') && document.readyState == 'complete'")
             browser.wait("document.querySelectorAll('.main-svg').length > 0")
             picture = browser.call("Page.captureScreenshot", format="webp", quality=80)
-            (PICTURES / f"{name}.webp").write_bytes(base64.b64decode(picture["data"]))
+            (output / f"{name}.webp").write_bytes(base64.b64decode(picture["data"]))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pictures", action="store_true")
+    parser.add_argument("--study", type=Path, metavar="PAGE")
     options = parser.parse_args()
     make_all(options.folder)
     if options.pictures:
-        take_pictures(options.folder)
+        take_pictures(options.folder, names(), PICTURES)
+    if options.study:
+        shutil.copy(options.study, options.folder / "studies.html")
+        take_pictures(options.folder, ["studies"], PICTURES.parent)
