@@ -150,8 +150,8 @@ def make_all(output: Path, workers: int = 2) -> None:
             pass
 
 
-def take_pictures(pages: Path, names: Sequence[str], output: Path) -> None:
-    """Write pictures of these pages of a folder into another."""
+def take_pictures(pages: Path, names: Sequence[str], output: Path, view: str = "body") -> None:
+    """Write pictures of these pages of a folder into another. view: selects the element that is at the top."""
     sys.path.insert(0, str(ROOT))
     from tests.chromium import chromium
 
@@ -161,6 +161,7 @@ def take_pictures(pages: Path, names: Sequence[str], output: Path) -> None:
         for name in names:
             browser.call("Page.navigate", url=f"file://{pages.resolve()}/{name}.html")
             browser.wait(f"location.href.endsWith('/{name}.html') && document.readyState == 'complete'")
+            browser.value(f"document.querySelector('{view}').scrollIntoView()")
             browser.wait("document.querySelectorAll('.main-svg').length > 0")
             picture = browser.call("Page.captureScreenshot", format="webp", quality=80)
             (output / f"{name}.webp").write_bytes(base64.b64decode(picture["data"]))
@@ -177,4 +178,4 @@ if __name__ == "__main__":
         take_pictures(options.folder, names(), PICTURES)
     if options.study:
         shutil.copy(options.study, options.folder / "studies.html")
-        take_pictures(options.folder, ["studies"], PICTURES.parent)
+        take_pictures(options.folder, ["studies"], PICTURES.parent, view=":has(+ .pairs)")
