@@ -1,5 +1,7 @@
 """Airframe files: the shipped ones load, and a wrong entry is named in one line."""
 
+from pathlib import Path
+
 import pytest
 
 from rotorid.errors import AirframeError
@@ -26,6 +28,11 @@ unit = "N"
 INERTIA = '[inertia]\nvalue = [1.0, 1.0, 1.0]\nunit = "kg m^2"\n'
 PRODUCTS = '[products_of_inertia]\nvalue = [0.9, 0.9, -0.9]\nunit = "kg m^2"\n'
 RATIOS = '[torque_ratio]\nvalue = 0.02\nunit = "m"\n[torque_coefficient]\nvalue = 1e-7\nunit = "N m s^2"\n'
+
+
+def test_a_name_may_be_a_path():
+    for name in ("quadrotor-x", "px4-sih-quad-2026"):
+        assert load_airframe(Path(name)) == load_airframe(name)
 
 
 @pytest.mark.parametrize("name", shipped_airframes())

@@ -197,9 +197,9 @@ def load_airframe(name: str | Path) -> Airframe:
     path = Path(name)
     if path.suffix != ".toml" and not path.exists():
         folder = resources.files("rotorid.models.airframe")
-        if name in shipped_airframes():
+        if str(name) in shipped_airframes():
             return parse_airframe((folder / "shipped" / f"{name}.toml").read_text(), f"{name}.toml (shipped)")
-        if name in register_airframes():
+        if str(name) in register_airframes():
             text = (folder / "identified" / str(name) / "airframe.toml").read_text()
             return parse_airframe(text, f"{name} (register)")
         raise AirframeError(
