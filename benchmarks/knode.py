@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from benchmarks.metrics import Metric
+from rotorid.codegen.native import Engine
 from rotorid.learning.architectures import multirotor_heads
-from rotorid.learning.engines import EngineName
 from rotorid.learning.knode import Training, TrainingState, learn_residual
 from rotorid.learning.prediction import Weights, error_scales, loss, window_batch
 from rotorid.learning.windows import Windows, training_windows
@@ -52,7 +52,7 @@ def _one(system: RigidMultirotor, data: Windows, epochs: int, peer: bool) -> lis
     physics = {"thrust_coefficient": 1.2 * 11.75e-4}
     torch_epoch = _torch_epoch(system, data, batch, physics) if peer else None
     ours, in_jax, theirs = [], [], []
-    engines: tuple[tuple[EngineName, list[float]], ...] = (("auto", ours), ("jax", in_jax))
+    engines: tuple[tuple[Engine, list[float]], ...] = (("auto", ours), ("jax", in_jax))
     for engine, seconds in engines:
         _take_turns(system, data, training, physics, engine, seconds, torch_epoch, theirs)
     label = f"KNODE, horizon {data.horizon}, {len(data.training)} windows"
@@ -70,7 +70,7 @@ def _take_turns(
     data: Windows,
     training: Training,
     physics: dict,
-    engine: EngineName,
+    engine: Engine,
     seconds: list[float],
     peer: Callable[[], float] | None,
     peer_seconds: list[float],

@@ -24,6 +24,7 @@ ORDER = (
     "findings",
     "progress",
     "cache",
+    "cores",
     "documents",
     "quoting",
     "uninterrupted",

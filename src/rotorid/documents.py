@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import re
 import tomllib
@@ -67,3 +68,9 @@ def read_at_most(path: Path, size: int) -> bytes:
     if len(content) > size:
         raise OSError(errno.EFBIG, f"larger than {size / 1e6:.3g} MB")
     return content
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file of any size, hexadecimal. Raises OSError if it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -35,7 +35,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rotorid.app.requests import to_run, to_vehicle
 from rotorid.app.store import MAX_AIRFRAME, MAX_LOG, files_of
-from rotorid.app.workspace import Workspace, digest_of
+from rotorid.app.workspace import Workspace
+from rotorid.documents import file_sha256
 from rotorid.errors import RotoridError
 from rotorid.local_server import (
     FOREIGN_SITES,
@@ -208,7 +209,7 @@ class App:
             await _save(request, path, name, largest)
             if is_airframe:
                 return JSONResponse({"airframe": await self._workspace.add_airframe(path, name)})
-            digest = await asyncio.to_thread(digest_of, path)
+            digest = await asyncio.to_thread(file_sha256, path)
             return JSONResponse({"log": self._workspace.add_log(path, name, digest)})
 
     async def _vehicle(self, request: Request) -> Response:

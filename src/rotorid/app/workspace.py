@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import hashlib
 import json
 import time
 from collections.abc import Coroutine, Iterable
@@ -355,12 +354,6 @@ class Workspace:
 
 def _are(kind: type | tuple[type, ...], values: Iterable[Any]) -> bool:
     return all(isinstance(value, kind) for value in values)
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _status(ended: Ended, folder: str) -> Status:

@@ -15,14 +15,17 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal, get_args
 
 import casadi as ca
 
 from rotorid.cache import code_folder, is_private
+from rotorid.errors import SettingError
 
 FOLDER = Path(__file__).with_name("c")
 """The C files that come with rotorid."""
@@ -42,8 +45,30 @@ _LEAST = 60_000
 """Least number of characters for one run of the compiler: about as many as it compiles in its start-up time."""
 
 
+Engine = Literal["auto", "c", "jax"]
+"""What computes: C where it is possible, else JAX; always C; or always JAX."""
+
+
 class BuildError(Exception):
     """The C compiler failed. The message is that of the compiler."""
+
+
+def check_engine(engine: str) -> None:
+    """Raise SettingError for an engine that there is not."""
+    if engine not in get_args(Engine):
+        raise SettingError(f"no engine {engine!r}; there are {', '.join(get_args(Engine))}")
+
+
+def no_c_form(what: str, reason: object) -> SettingError:
+    """The error where C was asked for and is not possible. what: that has no C form."""
+    return SettingError(f"this {what} has no C form here: {reason}; use engine='auto'")
+
+
+def warn_not_compiled(error: BuildError, stacklevel: int) -> None:
+    """Warn that JAX computes in place of C. stacklevel: of the warning, as seen by the caller."""
+    warnings.warn(
+        f"The C code was not compiled, so JAX computes: {error}", RuntimeWarning, stacklevel=stacklevel + 1
+    )
 
 
 def compiler() -> list[str] | None:

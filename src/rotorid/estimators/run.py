@@ -8,7 +8,6 @@ a particle filter of 2,000 particles or more, the operations on particles run in
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,9 +19,11 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Key, PRNGKeyArray
 
+from rotorid.codegen.native import Engine
+from rotorid.cores import available_cores
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
-from rotorid.estimators.compiled.estimator import LANES, CompiledStream, Engine, compiled_form
+from rotorid.estimators.compiled.estimator import LANES, CompiledStream, compiled_form
 from rotorid.estimators.particle.engine import AbstractParticleFilter, one_at_a_time, run_on_engine
 from rotorid.numerics.flat import Layout
 from rotorid.signals.samples import Samples
@@ -86,7 +87,7 @@ def run_many(
     count = samples.t.shape[0]
     is_traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((estimator, samples, keys)))
     if workers is None:
-        workers = min(_cores(), count // LANES) if jax.default_backend() == "cpu" else 1
+        workers = min(available_cores(), count // LANES) if jax.default_backend() == "cpu" else 1
     workers = 1 if is_traced else max(workers, 1)
     if keys is None:
         keys = jax.random.split(jax.random.key(0), count)
@@ -149,10 +150,6 @@ def _run_many(
 ) -> Estimate:
     axes = eqx.if_array(0) if tunings else None
     return eqx.filter_vmap(_scan, in_axes=(axes, eqx.if_array(0), 0))(estimator, samples, keys)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _scan(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:

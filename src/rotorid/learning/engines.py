@@ -6,7 +6,6 @@ Both take the same steps of Adam on the same batches. Their numbers differ by ro
 from __future__ import annotations
 
 import abc
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -17,7 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from rotorid.codegen.native import BuildError, compiler
+from rotorid.codegen.native import BuildError, check_engine, compiler, no_c_form, warn_not_compiled
 from rotorid.errors import SettingError
 from rotorid.learning.prediction import Weights, WindowBatch, error_scales, loss, window_batch
 from rotorid.learning.windows import Windows
@@ -25,7 +24,6 @@ from rotorid.models.residual import Head
 from rotorid.models.system import System, Values
 
 Precision = Literal["float32", "float64"]
-EngineName = Literal["auto", "c", "jax"]
 
 
 class AbstractEngine(abc.ABC):
@@ -70,8 +68,7 @@ def training_engine(
     Raises:
         SettingError: an unknown engine, or "c" where it is not possible.
     """
-    if engine not in ("auto", "c", "jax"):
-        raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
+    check_engine(engine)
     r = _error_scales(system, heads, stack_members(p), window_batch(data, data.training))
     is_c_faster = compiler() is not None and jax.default_backend() == "cpu"
     if engine == "c" or (engine == "auto" and is_c_faster):
@@ -81,11 +78,9 @@ def training_engine(
             return CompiledTraining(system, heads, p, fixed, data, np.asarray(r), precision)
         except (BuildError, SettingError) as error:
             if engine == "c":
-                raise SettingError(f"this training has no C form here: {error}; use engine='auto'") from error
+                raise no_c_form("training", error) from error
             if isinstance(error, BuildError):
-                warnings.warn(
-                    f"The C code was not compiled, so JAX computes: {error}", RuntimeWarning, stacklevel=3
-                )
+                warn_not_compiled(error, stacklevel=3)
     return JaxTraining(system, heads, p, fixed, data, r)
 
 

@@ -28,9 +28,9 @@ import numpy as np
 import optax
 from jaxtyping import Float, Int
 
+from rotorid.codegen.native import Engine
 from rotorid.errors import SettingError
 from rotorid.learning.engines import (
-    EngineName,
     Precision,
     join_weights,
     member_of,
@@ -125,7 +125,7 @@ def learn_residual(
     start: Sequence[Residual] | None = None,
     resume: Callable[[TrainingState], TrainingState] | None = None,
     on_epoch: Callable[[TrainingState], None] | None = None,
-    engine: EngineName = "auto",
+    engine: Engine = "auto",
 ) -> list[TrainedResidual]:
     """Train residuals of a System, one for each seed of each member.
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,16 +19,21 @@ import numpy as np
 from jax.core import Tracer
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
-from rotorid.codegen.native import FOLDER, BuildError, build, compiler
+from rotorid.codegen.native import (
+    FOLDER,
+    BuildError,
+    Engine,
+    build,
+    check_engine,
+    compiler,
+    no_c_form,
+    warn_not_compiled,
+)
 from rotorid.codegen.program import c_program
-from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate
 from rotorid.estimators.compiled.trace import NotCompiledError, TracedEstimator, is_array
 from rotorid.numerics.flat import Layout, Record
 from rotorid.signals.samples import Samples
-
-Engine = Literal["auto", "c", "jax"]
-"""Engine of the computation: C if possible, else JAX ("auto"), or one of the two."""
 
 LANES = 8
 _KINDS = {"f": 0, "i": 1, "b": 2}
@@ -194,15 +198,14 @@ def compiled_form(
 
     lanes: number of flights in parallel. Raises SettingError if engine is "c" and there is no C form.
     """
+    check_engine(engine)
     if engine == "jax":
         return None
-    if engine not in ("auto", "c"):
-        raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
     form = _form(estimator, sample, lanes)
     if isinstance(form, CompiledEstimator):
         return form
     if engine == "c":
-        raise SettingError(f"this estimator has no C form here: {form}; use engine='auto'")
+        raise no_c_form("estimator", form)
     return None
 
 
@@ -227,9 +230,7 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
         except NotCompiledError as reason:
             form = _forms[key] = str(reason)
         except BuildError as error:
-            warnings.warn(
-                f"The C code was not compiled, so JAX computes: {error}", RuntimeWarning, stacklevel=4
-            )
+            warn_not_compiled(error, stacklevel=4)
             form = _forms[key] = str(error)
     return form
 

@@ -26,9 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from rotorid.codegen.native import Engine
 from rotorid.errors import SettingError
 from rotorid.estimators.base import AbstractEstimator, Estimate, Health, State
-from rotorid.estimators.compiled.estimator import Engine
 from rotorid.estimators.gaussian import PROCESS_NOISE_INFLATION
 from rotorid.estimators.monitoring import (
     INFORMED,

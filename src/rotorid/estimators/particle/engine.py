@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -14,10 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from rotorid.codegen.native import BuildError, compiler
-from rotorid.errors import SettingError
+from rotorid.codegen.native import BuildError, Engine, check_engine, compiler, no_c_form, warn_not_compiled
 from rotorid.estimators.base import AbstractEstimator
-from rotorid.estimators.compiled.estimator import Engine
 from rotorid.estimators.compiled.trace import NotCompiledError
 from rotorid.estimators.particle.cloud import JAX, AbstractCloud
 from rotorid.estimators.particle.cloud_in_c import CompiledCloud
@@ -59,22 +56,19 @@ def run_on_engine(
 
     "auto" is C if it is possible and faster, "c" always C. Raises SettingError if "c" is requested and not available.
     """
-    if engine not in ("auto", "c", "jax"):
-        raise SettingError(f"no engine {engine!r}; there are auto, c, jax")
+    check_engine(engine)
     reason = None if engine == "jax" else _jax_reason(filter_, data, engine == "c")
     if engine == "jax" or reason is not None:
         if engine == "c":
-            raise SettingError(f"this estimator has no C form here: {reason}; use engine='auto'")
+            raise no_c_form("estimator", reason)
         return function(filter_ if engine == "auto" else dataclasses.replace(filter_, place="jax"))
     try:
         return function(dataclasses.replace(filter_, place="c"))
     except (NotCompiledError, BuildError) as error:
         if engine == "c":
-            raise SettingError(f"this estimator has no C form here: {error}; use engine='auto'") from error
+            raise no_c_form("estimator", error) from error
         if isinstance(error, BuildError):
-            warnings.warn(
-                f"The C code was not compiled, so JAX computes: {error}", RuntimeWarning, stacklevel=3
-            )
+            warn_not_compiled(error, stacklevel=3)
         _jax_only[jax.tree.structure(filter_)] = str(error)
         return function(filter_)
 

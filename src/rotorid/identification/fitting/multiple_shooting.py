@@ -36,6 +36,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.codegen.native import FOLDER, BuildError, build
+from rotorid.cores import available_cores
 from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import (
     StepDerivatives,
@@ -487,4 +488,4 @@ def _worker_count() -> int:
     """Number of threads: 1 in a child process or where $NPROC is 1, else that of the cores."""
     if multiprocessing.parent_process() is not None or os.environ.get("NPROC") == "1":
         return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return available_cores()

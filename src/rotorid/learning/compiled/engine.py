@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from rotorid.learning.compiled.library import training_library
+from rotorid.cores import available_cores
+from rotorid.learning.compiled.library import lanes_of, training_library
 from rotorid.learning.compiled.network import SIDE, weight_order
 from rotorid.learning.compiled.stage import StageFunctions, known_values, stage_functions
 from rotorid.learning.engines import AbstractEngine, Precision
@@ -76,9 +76,9 @@ class CompiledTraining(AbstractEngine):
         shapes = tuple(_shapes(values) for values in (p[0], *fixed[0]))
         functions, self._library = _compiled(system, tuple(heads), shapes, precision)
         self._type = np.dtype(precision)
-        self._lanes = 64 // self._type.itemsize
+        self._lanes = lanes_of(precision)
         self._orders = [weight_order(layout) for layout in functions.heads]
-        self._threads = threads or _cores()
+        self._threads = threads or available_cores()
         self._horizon, self._validation = data.horizon, data.validation[None]
         self._rows = {
             name: np.ascontiguousarray(getattr(data, name), self._type) for name in ("x", "u", "dt")
@@ -196,7 +196,3 @@ def _compiled(
 
 def _names(weights: Weights) -> list[str]:
     return [name for name in LEARNED if name in weights]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Mapping
 
 import casadi as ca
+import numpy as np
 
 from rotorid.codegen.c_source import c_source
 from rotorid.codegen.ir import Address
 from rotorid.codegen.native import FOLDER, build
 from rotorid.learning.compiled.network import SIDE, network_source, weight_order
-from rotorid.learning.compiled.stage import StageFunctions
+from rotorid.learning.compiled.stage import StageFunctions, split
 from rotorid.learning.engines import Precision
 
 _VECTOR = 64  # bytes
 _FLAGS = ("-O3", "-ffp-contract=fast")
-_SIZE_OF = {"float32": 4, "float64": 8}
 
 
 _ARGUMENTS = {
@@ -38,10 +37,15 @@ def training_library(functions: StageFunctions, precision: Precision) -> ctypes.
     """Compile a training. Raises BuildError without a compiler, SettingError for an operation that has no C form."""
     columns = {name: _of_one_column(getattr(functions, name)) for name in _ARGUMENTS}
     key = "".join(column.serialize() for column in columns.values()) + repr(functions.heads)
-    defines: dict[str, int | str] = {"LANES": _VECTOR // _SIZE_OF[precision]}
+    defines: dict[str, int | str] = {"LANES": lanes_of(precision)}
     if precision == "float32":
         defines["SINGLE"] = 1
     return build(f"training {key}", lambda: _units(functions, columns), defines, _FLAGS, is_kernel=True)
+
+
+def lanes_of(precision: Precision) -> int:
+    """Windows in a vector."""
+    return _VECTOR // np.dtype(precision).itemsize
 
 
 def _units(functions: StageFunctions, columns: Mapping[str, ca.Function]) -> list[str]:
@@ -76,8 +80,7 @@ def _units(functions: StageFunctions, columns: Mapping[str, ca.Function]) -> lis
 def _of_one_column(function: ca.Function) -> ca.Function:
     sizes = [function.numel_in(k) for k in range(function.n_in())]
     x = ca.SX.sym("x", sum(sizes))
-    parts = [x[a:b] for a, b in itertools.pairwise([0, *itertools.accumulate(sizes)])]
-    return ca.Function(function.name(), [x], [ca.densify(function(*parts))], {"cse": True})
+    return ca.Function(function.name(), [x], [ca.densify(function(*split(x, sizes)))], {"cse": True})
 
 
 def _sizes(functions: StageFunctions) -> dict[str, int]:

@@ -72,7 +72,7 @@ def weight_order(layout: HeadLayout) -> Int[np.ndarray, " weights"]:
 
 
 def network_source(layouts: Sequence[HeadLayout]) -> str:
-    """The functions `networks_held`, `networks`, `networks_adjoint` and `networks_held_adjoint` of all heads."""
+    """The functions `networks_held`, `networks_forward`, `networks_adjoint` and `networks_held_adjoint` of all heads."""
     heads = [_head_source(layout, k) for k, layout in enumerate(layouts)]
     return "\n".join([*heads, *_all_heads(layouts)])
 

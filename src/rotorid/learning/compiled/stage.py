@@ -149,7 +149,7 @@ class _Traced:
             dict(system.dynamics(values, inputs, p)),
             system.regressors(values, inputs, p),
         )
-        parts = (_split(z, self.sizes), _split(o, self.outputs))
+        parts = (split(z, self.sizes), split(o, self.outputs))
         for head, w, own_z, own_o in zip(self._heads, fixed, *parts, strict=True):
             phi = rate_of_output(head, w, regressors, own_z, own_o)
             derivatives[head.output] = derivatives[head.output] + phi
@@ -193,7 +193,7 @@ def _by_level(first: ca.SX, expressions: Sequence[ca.SX], known: ca.SX, u: ca.SX
     constants = []
     for symbol, value in zip(symbols, values, strict=True):
         (held if ca.depends_on(value, u) else constants).append((symbol, value))
-    unchanged = [(ca.SX.sym("h"), symbol) for symbol in ca.symvar(rest) if _is_in(symbol, u)]
+    unchanged = [(ca.SX.sym("h"), symbol) for symbol in ca.symvar(rest) if ca.depends_on(symbol, u)]
     if unchanged:
         new, old = (ca.vertcat(*symbols) for symbols in zip(*unchanged, strict=True))
         rest = ca.substitute(rest, old, new)
@@ -202,19 +202,15 @@ def _by_level(first: ca.SX, expressions: Sequence[ca.SX], known: ca.SX, u: ca.SX
     held_values = ca.cse(ca.vertcat(empty, *(value for _, value in held)))
     held_values, symbols, values = ca.extract_parametric(held_values, known, {})
     constants += zip(symbols, values, strict=True)
-    used = [symbol for symbol in ca.symvar(ca.vertcat(rest, held_values)) if _is_in(symbol, known)]
+    used = [symbol for symbol in ca.symvar(ca.vertcat(rest, held_values)) if ca.depends_on(symbol, known)]
     constants += [(symbol, symbol) for symbol in used]
     return _Columns(
-        [rest[a:b] for a, b in itertools.pairwise([0, *itertools.accumulate(sizes)])],
+        split(rest, sizes),
         ca.vertcat(empty, *(symbol for symbol, _ in constants)),
         ca.vertcat(empty, *(value for _, value in constants)),
         ca.vertcat(empty, *(symbol for symbol, _ in held)),
         held_values,
     )
-
-
-def _is_in(symbol: ca.SX, column: ca.SX) -> bool:
-    return ca.depends_on(symbol, column)
 
 
 def _layouts(
@@ -238,7 +234,8 @@ def _layouts(
     return tuple(layouts)
 
 
-def _split(column: Array, sizes: Sequence[int]) -> list[Array]:
+def split(column: Any, sizes: Sequence[int]) -> list[Any]:
+    """The parts of a column, of these sizes."""
     return [column[a:b] for a, b in itertools.pairwise([0, *itertools.accumulate(sizes)])]
 
 

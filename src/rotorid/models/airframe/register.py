@@ -153,6 +153,14 @@ def load_entry(name: str) -> RegisterEntry:
     return RegisterEntry(read_recipe(folder / RECIPE), load_airframe(name), names, covariance, versions)
 
 
+def entry_of(name: str, airframe: Airframe) -> RegisterEntry | None:
+    """The entry of a name whose airframe this is; None where the name stands for another one, as a file's."""
+    if name not in register_airframes():
+        return None
+    entry = load_entry(name)
+    return entry if entry.airframe == airframe else None
+
+
 def read_recipe(path: Path) -> Recipe:
     """Read a recipe; the name of the entry is that of its folder. Raises AirframeError for a wrong entry, in one line."""
     try:

@@ -13,7 +13,6 @@ import importlib
 import itertools
 import logging
 import math
-import os
 import signal
 import threading
 import time
@@ -38,11 +37,6 @@ _WORKER_DIED = (
     "run again with fewer workers to resume"
 )
 _TIMED_OUT = "a task took longer than {:g} s"
-
-
-def available_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_local(

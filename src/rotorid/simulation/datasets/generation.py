@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rotorid.cores import available_cores
 from rotorid.errors import LogError, OutputError, SettingError
 from rotorid.logs.flight import Flight
 from rotorid.logs.write import table_bytes, write_whole
@@ -29,7 +30,7 @@ from rotorid.simulation.datasets.dataset import (
     flight_path,
     read_complete,
 )
-from rotorid.simulation.datasets.executors import EXECUTORS, available_cores, import_ray
+from rotorid.simulation.datasets.executors import EXECUTORS, import_ray
 from rotorid.simulation.datasets.scenario_presets import scenario_preset
 from rotorid.simulation.flight import MAXIMUM_THRUST, simulate
 from rotorid.simulation.profiles import MASS_PROFILES, NOMINAL_MASS

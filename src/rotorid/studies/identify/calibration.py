@@ -24,8 +24,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import chi2, norm
 
+from rotorid.cores import available_cores
 from rotorid.progress import Progress, Stage, no_progress
-from rotorid.simulation.datasets.executors import available_cores
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.studies.identify.flights import FREE, Task, identify_task
 from rotorid.studies.parts import load_or_run_tasks, run_tasks

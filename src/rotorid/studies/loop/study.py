@@ -22,9 +22,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rotorid.cores import available_cores
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.simulation.closed_loop import GATE
-from rotorid.simulation.datasets.executors import available_cores
 from rotorid.simulation.datasets.generation import Key, flight_seed, make_folder
 from rotorid.simulation.failures import FAILURES
 from rotorid.simulation.profiles import MASS_PROFILES

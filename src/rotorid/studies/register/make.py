@@ -7,7 +7,6 @@ estimated, from the prior of the recipe, and validated by fly-back on the flight
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from typing import Final
 
 import jax
 
+from rotorid.documents import file_sha256
 from rotorid.errors import AirframeError, LogError, SettingError
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
@@ -28,8 +28,6 @@ READERS: Final[Mapping[str, Callable[[Path], Flight]]] = {
     "neurobem": lambda path: as_flight(path, read_neurobem(path)),
 }
 """Readers that a recipe may name, of files that no reader of logs reads."""
-
-_BLOCK: Final = 1 << 20
 
 
 def make_entry(recipe: Path, flights: Path, progress: Progress = no_progress) -> dict[str, bytes]:
@@ -112,12 +110,3 @@ def prior_of(recipe: Recipe, folder: Path) -> Airframe:
     if prior == recipe.name:
         raise AirframeError(f"{recipe.name}: an entry cannot be its own prior")
     return load_airframe(folder / prior if prior.endswith(".toml") else prior)
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file. Raises OSError if it cannot be read."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

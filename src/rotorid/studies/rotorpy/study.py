@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from rotorid.cores import available_cores
 from rotorid.progress import Progress, Stage, no_progress
-from rotorid.simulation.datasets.executors import available_cores
 from rotorid.simulation.datasets.generation import make_folder
 from rotorid.studies.identify.calibration import wilson
 from rotorid.studies.parts import load_or_run_tasks, run_tasks

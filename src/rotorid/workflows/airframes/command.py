@@ -29,15 +29,16 @@ def airframes(
     Save the printed text to a .toml file, edit it, and pass the file to --airframe.
     """
     from rotorid.models.airframe.airframe import airframe_toml, load_airframe
+    from rotorid.models.airframe.register import entry_of
     from rotorid.models.airframe.shipped_names import register_airframes, shipped_airframes
     from rotorid.results.files import to_json
     from rotorid.workflows.airframes.summary import list_airframes, summarise_airframe, summarise_entry
 
     if name is not None:
         airframe = load_airframe(name)
-        is_entry = name in register_airframes() and airframe.source.endswith("(register)")
+        entry = entry_of(name, airframe)
         print_result(
-            lambda: to_json(summarise_airframe(airframe) | (summarise_entry(name) if is_entry else {})),
+            lambda: to_json(summarise_airframe(airframe) | (summarise_entry(entry) if entry else {})),
             lambda console: typer.echo(airframe_toml(airframe), nl=False),
             is_only_output=True,
         )

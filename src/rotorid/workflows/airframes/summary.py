@@ -9,7 +9,7 @@ from typing import Any, Final
 from rotorid.identification.airframe.priors import default_std, prior_value
 from rotorid.models.airframe.acceptance import rejection_reason
 from rotorid.models.airframe.airframe import QUANTITIES, Airframe, airframe_toml, load_airframe
-from rotorid.models.airframe.register import compare_with_published, load_entry
+from rotorid.models.airframe.register import RegisterEntry, compare_with_published
 from rotorid.models.airframe.shipped_names import register_airframes, shipped_airframes
 
 _NEEDED: Final = ("inertia", "motor_time_constant", "torque_ratio")
@@ -59,15 +59,18 @@ def summarise_airframe(
 def list_airframes() -> list[dict[str, Any]]:
     """The airframes that come with rotorid: `name`, `description`, and `accepted`: the verdict of fly-back on an entry of the
     register, null for a prior."""
-    entries = [(name, None) for name in shipped_airframes()]
-    entries += [(name, rejection_reason(load_airframe(name)) is None) for name in register_airframes()]
+    priors = [(name, load_airframe(name), None) for name in shipped_airframes()]
+    identified = [
+        (name, airframe, rejection_reason(airframe) is None)
+        for name, airframe in ((name, load_airframe(name)) for name in register_airframes())
+    ]
     return [
-        {"name": name, "description": load_airframe(name).description, "accepted": is_accepted}
-        for name, is_accepted in entries
+        {"name": name, "description": airframe.description, "accepted": is_accepted}
+        for name, airframe, is_accepted in (*priors, *identified)
     ]
 
 
-def summarise_entry(name: str) -> dict[str, Any]:
+def summarise_entry(entry: RegisterEntry) -> dict[str, Any]:
     """What an entry of the register has besides its airframe.
 
     Returns:
@@ -75,7 +78,6 @@ def summarise_entry(name: str) -> dict[str, Any]:
         `sha256` and `role`, `versions`, `names` and `covariance` of the estimates, `published`: numbers by others with `value`,
         `estimate` and its `std`, and their difference `z` in standard deviations; `notes`.
     """
-    entry = load_entry(name)
     recipe, record = entry.recipe, entry.airframe.fly_back
     published = [
         dataclasses.asdict(one.published)

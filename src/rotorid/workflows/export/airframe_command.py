@@ -93,10 +93,7 @@ def _learned(folder: Path, vehicle: Airframe) -> tuple[Airframe, tuple[str, ...]
 
 def _covariance(name: str, vehicle: Airframe) -> tuple[tuple[str, ...], Float[np.ndarray, "n n"]] | None:
     """Names and covariance of the estimates of an entry of the register; None for other airframes, which have none."""
-    from rotorid.models.airframe.register import load_entry
-    from rotorid.models.airframe.shipped_names import register_airframes
+    from rotorid.models.airframe.register import entry_of
 
-    if name not in register_airframes() or load_entry(name).airframe != vehicle:
-        return None
-    entry = load_entry(name)
-    return entry.names, entry.covariance
+    entry = entry_of(name, vehicle)
+    return (entry.names, entry.covariance) if entry else None

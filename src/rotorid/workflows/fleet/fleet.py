@@ -11,13 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from rotorid.cores import available_cores
 from rotorid.errors import SettingError
 from rotorid.findings import Finding, Severity
 from rotorid.identification.trends.change_detection import MIN_FLIGHTS
 from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.files import Input, check_folder, to_json
 from rotorid.results.text import Verdict, to_verdict
-from rotorid.simulation.datasets.executors import available_cores, import_ray, run_local, run_ray
+from rotorid.simulation.datasets.executors import import_ray, run_local, run_ray
 from rotorid.workflows.fleet.flight_record import (
     AnalysisSettings,
     Record,
