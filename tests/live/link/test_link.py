@@ -287,8 +287,9 @@ def test_a_full_disk_ends_the_session(
     airframe: Airframe, pieces: list[simulated_flight.Piece], tmp_path: Path
 ) -> None:
     recorder = Recorder(tmp_path / "a.mcap", "# made", {"a": "b"})
-    recorder._file.close()
-    recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+    with recorder._write_lock:
+        recorder._file.close()
+        recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
     shown = Shown()
     with pytest.raises(OutputError, match="the recording has stopped: No space left"):
         Runner(session(airframe), Replay("made", iter(pieces), 1.0), [shown], recorder).run()

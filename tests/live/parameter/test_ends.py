@@ -143,8 +143,9 @@ def test_a_full_disk_ends_the_recording_and_restores(airframe: Airframe, tmp_pat
     recorder = Recorder(tmp_path / "a.mcap", "# made", {"a": "b"})
 
     def fill() -> None:
-        recorder._file.close()
-        recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+        with recorder._write_lock:
+            recorder._file.close()
+            recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
 
     runner = runner_of(airframe, vehicle, recorder)
     runner.consumers.append(full := At(vehicle, 9.0, fill))

@@ -143,8 +143,9 @@ def test_a_full_disk_ends_it_and_keeps_what_there_is(tmp_path: Path) -> None:
     recorder = Recorder(path, "# made", {"a": "b"})
     recorder.add_packet(1, b"kept")
     recorder.flush(now=True)
-    recorder._file.close()
-    recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+    with recorder._write_lock:
+        recorder._file.close()
+        recorder._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
     recorder.add_packet(2, b"lost")
     recorder.flush(now=True)
     assert "No space left" in str(recorder.error)
