@@ -3,8 +3,9 @@
 jaxtyping's import hook decorates every function of the packages with `jaxtyping.jaxtyped`, which writes and compiles four
 functions for it: at import for thousands that no test calls, again at each definition of an inner function, and also for
 functions that have nothing to check. `checked` takes its place. It makes a check when a function is first called, one for each
-hint and for all functions of an inner definition, and checks arguments once. The rules are the same: beartype's for types,
-jaxtyping's for shapes, of which equal names in one call are of equal size.
+hint and for all functions of an inner definition, and checks arguments once. Functions that are called for each row of a flight
+are checked in their first `ALL_CALLS` calls, then in one of `ONE_OF`: the rest would take a fifth of the time of such tests.
+The rules are the same: beartype's for types, jaxtyping's for shapes, of which equal names in one call are of equal size.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import itertools
 import typing
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
@@ -23,6 +25,8 @@ from typing import Any, Final, NoReturn
 import beartype
 import jaxtyping
 
+ALL_CALLS: Final = 1000
+ONE_OF: Final = 37
 _jaxtyped: Final = jaxtyping.jaxtyped
 _inner: Final[dict[tuple[Any, ...], _Check]] = {}
 _resolved: Final[dict[tuple[str, str], Any]] = {}
@@ -59,9 +63,13 @@ def checked(fn: Any = None, *, typechecker: Any = None) -> Any:
     else:
         check = _Check(fn)
 
+    calls = itertools.count()
+
     @functools.wraps(fn)
     def check_and_call(*args, **kwargs):
         __tracebackhide__ = True
+        if (call := next(calls)) >= ALL_CALLS and call % ONE_OF:
+            return fn(*args, **kwargs)
         with _jaxtyped("context"):
             check.arguments(args, kwargs)
             result = fn(*args, **kwargs)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jaxtyping import Float, TypeCheckError
 
-from rotorid.geometry.rotation_rows import rotate
+from rotorid.identification.airframe.lag_kind import other_lag_probability
+from tests.shape_checks import ALL_CALLS, ONE_OF
 from tests.shape_checks import checked as check
 
 
@@ -44,8 +45,24 @@ class NamedRow(Row):
 
 
 def test_functions_of_the_packages_are_checked() -> None:
-    with pytest.raises(TypeCheckError, match="rotate"):
-        rotate(np.zeros((5, 3)), np.zeros((5, 3)))
+    with pytest.raises(TypeCheckError, match="other_lag_probability"):
+        other_lag_probability(np.zeros((2, 2)), 0.0)
+
+
+def test_frequent_calls_are_checked_now_and_then() -> None:
+    @check
+    def same(a: Float[np.ndarray, " 2"]) -> Float[np.ndarray, " 2"]:
+        return a
+
+    for _ in range(ALL_CALLS):
+        same(np.zeros(2))
+    failed = 0
+    for _ in range(ONE_OF):
+        try:
+            same(np.zeros(3))
+        except TypeCheckError:
+            failed += 1
+    assert failed == 1
 
 
 def test_all_functions_of_one_definition_are_checked() -> None:

@@ -29,9 +29,12 @@ from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
 from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.uncertainty import sum_by_block
+from rotorid.identification.fitting.windows import evenly_spaced
 
 _STEPS = 20  # of the search with the other lag, at most
 _TOLERANCE = 0.2  # of its last step, standard deviations
+_SAMPLE_WINDOWS = 256  # with which it begins, where there are more than twice as many
+_LAST_STEPS = 2  # with all of them
 
 
 class OtherLag(NamedTuple):
@@ -75,7 +78,12 @@ def compare_problem(
     and the difference that it makes. loss: of the fit (see `gauss_newton`)."""
     own = estimation.problem
     z, x, sigma, weight = estimation.z, estimation.x, estimation.sigma, estimation.weight
-    result = gauss_newton(other, z, x, sigma, loss, _STEPS, _TOLERANCE)
+    start, steps = z, _STEPS
+    if len(x) > 2 * _SAMPLE_WINDOWS:
+        which = evenly_spaced(len(x), _SAMPLE_WINDOWS)
+        sample = dataclasses.replace(other, data=own.data.take(which))
+        start, steps = gauss_newton(sample, z, x[which], sigma, loss, _STEPS, _TOLERANCE).z, _LAST_STEPS
+    result = gauss_newton(other, start, x, sigma, loss, steps, _TOLERANCE)
     squares = own.predict(x, z, sigma).squared_residuals
     gain = 0.5 * weight * np.sum(result.squared_residuals - squares, axis=1)
     by_block = sum_by_block(own.data, gain)

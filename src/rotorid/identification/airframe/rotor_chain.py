@@ -28,6 +28,8 @@ _BUCKET = 4096  # rows are filled up to a multiple, so that flights of like leng
 LEAST_LAG = 1e-4
 """Smallest time constant of a rotor, s."""
 
+_MEMORY = 40.0  # time constants after which nothing is left of an earlier thrust, to rounding
+
 _LAGS = ("motor_time_constant", "motor_time_constant_down")
 
 
@@ -139,13 +141,15 @@ def step_thrusts(
     if library is None:
         return _step_thrusts_in_jax(chain, numbers, commands, end, dt, parameters)
     p, count = chain.by_name(numbers), len(parameters)
-    t, end, dt = (np.asarray(v, dtype=float) for v in (commands.t, end, dt))
+    end, dt = (np.asarray(v, dtype=float) for v in (end, dt))
     delayed_end = end - p["command_delay"][0]
+    lags = np.array([p[name][0] for name in _LAGS])
+    commands = _acting(commands, delayed_end - dt - _MEMORY * max(*lags, LEAST_LAG), delayed_end)
+    t = np.asarray(commands.t, dtype=float)
     first, last = (
         np.clip(np.searchsorted(t, s, side="right") - 1, 0, len(t) - 1)
         for s in (delayed_end - dt, delayed_end)
     )
-    lags = np.array([p[name][0] for name in _LAGS])
     by_lags = np.array([[float(i == chain.indices[name][0]) for i in parameters] for name in _LAGS])
     by_lags *= np.heaviside(lags - LEAST_LAG, 0.5)[:, None]
     of_commands = (
@@ -189,6 +193,20 @@ def _library() -> ctypes.CDLL | None:
         return build("rotor lag", lambda: [(FOLDER / "rotor_lag.c").read_text()], {}, is_kernel=True)
     except BuildError:
         return None
+
+
+def _acting(
+    commands: RotorCommands, start: Float[np.ndarray, " rows"], end: Float[np.ndarray, " rows"]
+) -> RotorCommands:
+    """The commands that act at some time between start and end of a row, s; all of them where these are most."""
+    first = np.maximum(np.searchsorted(commands.t, start, side="right") - 1, 0)
+    last = np.maximum(np.searchsorted(commands.t, end, side="right"), 1)
+    n = len(commands.t)
+    begun, ended = np.bincount(first, minlength=n + 1), np.bincount(last, minlength=n + 1)
+    is_acting = np.cumsum(begun - ended)[:n] > 0
+    if np.mean(is_acting) > 0.5:
+        return commands
+    return RotorCommands(commands.t[is_acting], commands.u[is_acting], commands.voltage[is_acting])
 
 
 def _commanded_slopes(

@@ -54,6 +54,7 @@ from rotorid.identification.fitting.result import (
     unidentifiable_directions,
 )
 from rotorid.identification.fitting.uncertainty import (
+    INFLATION_BLOCK,
     MIN_BLOCKS,
     between_flight_factor,
     block_information,
@@ -63,7 +64,7 @@ from rotorid.identification.fitting.uncertainty import (
     student_t_factor,
     variance_inflation,
 )
-from rotorid.identification.fitting.windows import cut_windows
+from rotorid.identification.fitting.windows import WindowData, cut_windows, evenly_spaced
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 
@@ -72,7 +73,8 @@ TOLERANCE = 0.01
 
 _COARSE_WINDOWS = 64  # windows that the search begins with
 _ROUGH_WINDOWS = 32  # likewise, of a rough one
-_MANY_WINDOWS = 256  # more are many: the search continues with as many before it takes all
+_MANY_WINDOWS = 256  # more than twice as many are many: the search continues with as many before it takes all
+_SAMPLE_WINDOWS = 512  # of many, to weigh noise
 _LAST_ROUGH_STEPS = 2  # of a rough search with many windows, on all of them
 _ROUGH_TOLERANCE = 0.2  # standard deviations to which they settle it, and to which noise is weighed
 _MAX_REWEIGHTINGS = 4  # of weighing
@@ -123,63 +125,86 @@ class Estimation:
 def estimate_parameters(
     problem: EstimationProblem,
     priors: tuple[Prior, ...],
-    sigma: Float[np.ndarray, " compared"],
+    least_noise: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     max_iterations: int,
     z: Float[np.ndarray, " free"] | None = None,
     tolerance: float = TOLERANCE,
+    noise: Float[np.ndarray, " compared"] | None = None,
 ) -> Estimation:
     """Estimate the free parameters of a problem.
+
+    The noise of many windows, and its inflation by autocorrelation, are those of a sample of them; the last minimisation, and
+    the covariance, are of all.
 
     Args:
         problem: what to estimate.
         priors: of the free parameters, for the result.
-        sigma: initial noise of each compared output, in its unit.
-        is_noise_fixed: outputs whose noise is given and not estimated.
+        least_noise: lower bound of the noise of each compared output, in its unit.
+        is_noise_fixed: outputs whose noise is this bound and is not estimated.
         loss: "squares" or "huber" (see `gauss_newton`).
         max_iterations: of each minimisation.
         z: initial coordinates; None: the prior means.
         tolerance: of the last minimisation, in standard deviations. A tolerance of 0.2 or more is for intermediate
             results: fewer windows are used first, of many windows all are used for the last steps only, output weights are not
             corrected for autocorrelation, and `rms_before` is NaN.
+        noise: initial noise of each compared output; None: the lower bound.
     """
-    data, iterations_used, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
+    data, steps, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
     is_many, is_started = len(data.start) > 2 * _MANY_WINDOWS, z is not None
     z = np.zeros(problem.free_size) if z is None else z
+    sigma = least_noise if noise is None else np.where(is_noise_fixed, least_noise, noise)
     for count in (_ROUGH_WINDOWS if is_rough else _COARSE_WINDOWS, _MANY_WINDOWS):
         # few windows of many flights would lead away from a good start
         if len(data.start) > 2 * count and (count == _MANY_WINDOWS or not (is_many and is_started)):
             subset = dataclasses.replace(problem, data=data.subsample(count))
-            first, sigma, steps = _iterate_noise(
-                subset, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
+            result, sigma = _iterate_noise(
+                subset, z, (sigma, least_noise), is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
             )
-            z, iterations_used = first.z, iterations_used + steps
+            z, steps = result.z, steps + result.iterations
     if is_rough and is_many:
         result = gauss_newton(problem, z, data.x, sigma, loss, _LAST_ROUGH_STEPS, tolerance)
-        steps, rms_before = iterations_used + result.iterations, _no_rms(problem)
-        return _estimation(problem, priors, sigma, sigma, rms_before, result, steps)
-    rms_before = _no_rms(problem)
-    if not is_rough:
-        z_start = np.zeros(problem.free_size)
-        rms_before = _rms(
-            problem,
-            sigma,
-            problem.predict(best_starts(problem, data.x, z_start, sigma), z_start, sigma).squared_residuals,
-        )
-    result, sigma, steps = _iterate_noise(
-        problem, z, sigma, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
+        steps += result.iterations
+        return _estimation(problem, priors, sigma, sigma, _no_rms(problem), result, steps)
+    sample = dataclasses.replace(problem, data=_sample_of_blocks(data)) if is_many else problem
+    rms_before = _no_rms(problem) if is_rough else _rms_before(sample, sigma)
+    result, sigma = _iterate_noise(
+        sample,
+        z,
+        (sigma, least_noise),
+        is_noise_fixed,
+        loss,
+        max_iterations,
+        max(tolerance, _ROUGH_TOLERANCE),
     )
-    noise, iterations_used = sigma, iterations_used + steps
+    noise, steps = sigma, steps + result.iterations
     if not is_rough:
         is_noise_fixed = is_noise_fixed | bool(
             problem.shooting.disturbances
         )  # autocorrelation there is a disturbance
-        result, sigma, steps = _reweight_by_autocorrelation(
-            problem, result, sigma, is_noise_fixed, loss, max_iterations, tolerance
+        result, sigma = _reweight_by_autocorrelation(
+            sample, result, sigma, is_noise_fixed, loss, max_iterations
         )
-        iterations_used += steps
-    return _estimation(problem, priors, noise, sigma, rms_before, result, iterations_used)
+        x = data.x if is_many else result.x
+        steps += result.iterations
+        result = gauss_newton(problem, result.z, x, sigma, loss, max_iterations, tolerance)
+        steps += result.iterations
+    return _estimation(problem, priors, noise, sigma, rms_before, result, steps)
+
+
+def _sample_of_blocks(data: WindowData) -> WindowData:
+    """Whole blocks of windows, as of `variance_inflation`, evenly spaced over the flights."""
+    keys, block = block_keys(data, INFLATION_BLOCK)
+    most = _SAMPLE_WINDOWS * len(keys) // len(data.start)
+    return data.take(np.flatnonzero(np.isin(block, evenly_spaced(len(keys), most))))
+
+
+def _rms_before(problem: EstimationProblem, sigma: Float[np.ndarray, " compared"]) -> dict[str, float]:
+    """Root mean square of the residuals with the prior means."""
+    z = np.zeros(problem.free_size)
+    prediction = problem.predict(best_starts(problem, problem.data.x, z, sigma), z, sigma)
+    return _rms(problem, sigma, prediction.squared_residuals)
 
 
 def _no_rms(problem: EstimationProblem) -> dict[str, float]:
@@ -195,26 +220,27 @@ def blas_threads() -> ThreadpoolController:
 def _iterate_noise(
     problem: EstimationProblem,
     z: Float[np.ndarray, " free"],
-    sigma: Float[np.ndarray, " compared"],
+    noise: tuple[Float[np.ndarray, " compared"], Float[np.ndarray, " compared"]],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
-    iterations: int,
+    max_iterations: int,
     tolerance: float,
-) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"], int]:
-    """Minimise until the noise agrees with the residuals: the minimum, the noise, and the number of steps."""
-    x, floor, steps = problem.data.x, sigma, 0
+) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"]]:
+    """Minimise until the noise agrees with the residuals: the minimum, with the number of all steps, and the noise. noise: the
+    initial one, and its lower bound."""
+    x, steps, (sigma, least) = problem.data.x, 0, noise
     for _ in range(_MAX_REWEIGHTINGS):
-        result = gauss_newton(problem, z, x, sigma, loss, iterations, tolerance)
+        result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
         z, x, steps = result.z, result.x, steps + result.iterations
         estimate = np.maximum(
-            _residual_noise(problem, result.squared_residuals, result.weight) * sigma, floor
+            _residual_noise(problem, result.squared_residuals, result.weight) * sigma, least
         )
         estimate = np.where(is_noise_fixed, sigma, estimate)
         if np.all(np.abs(estimate / sigma - 1.0) < _NOISE_TOLERANCE):
-            return result, sigma, steps
+            return dataclasses.replace(result, iterations=steps), sigma
         sigma = estimate
-    result = gauss_newton(problem, z, x, sigma, loss, iterations, tolerance)
-    return result, sigma, steps + result.iterations
+    result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
+    return dataclasses.replace(result, iterations=steps + result.iterations), sigma
 
 
 def _reweight_by_autocorrelation(
@@ -223,11 +249,10 @@ def _reweight_by_autocorrelation(
     sigma: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
-    iterations: int,
-    tolerance: float,
-) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"], int]:
-    """Minimise until the variance inflation of each output is constant: the minimum, the inflated noise, and the number
-    of steps."""
+    max_iterations: int,
+) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"]]:
+    """Minimise roughly until the variance inflation of each output is constant: the minimum, with the number of all steps,
+    and the inflated noise."""
     vectors = tuple(output_slices(problem.shooting.system, problem.shooting.compared).values())
     noise, steps = sigma, 0
     for _ in range(0 if is_noise_fixed.all() else _MAX_REWEIGHTINGS):
@@ -240,10 +265,9 @@ def _reweight_by_autocorrelation(
         if np.all(np.abs(inflated / sigma - 1.0) < _NOISE_TOLERANCE):
             break
         sigma = inflated
-        result = gauss_newton(problem, result.z, result.x, sigma, loss, iterations, _ROUGH_TOLERANCE)
+        result = gauss_newton(problem, result.z, result.x, sigma, loss, max_iterations, _ROUGH_TOLERANCE)
         steps += result.iterations
-    result = gauss_newton(problem, result.z, result.x, sigma, loss, iterations, tolerance)
-    return result, sigma, steps + result.iterations
+    return dataclasses.replace(result, iterations=steps), sigma
 
 
 def _residual_noise(

@@ -182,7 +182,9 @@ def shrink_covariance(
     return root @ (vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-_INFLATION_BLOCK = 1.0  # s; residuals may be autocorrelated within it
+INFLATION_BLOCK = 1.0
+"""Length of a block of `variance_inflation`, s; residuals may be autocorrelated within it."""
+
 _PRIOR_INFORMATION = 1.0  # scalars, of the prior that the outputs of one vector have the same inflation
 _LEAST_INFORMATION = 1e-3  # scalars
 
@@ -207,7 +209,7 @@ def variance_inflation(
         of output error, and each has its own value.
     """
     inflation = np.ones(len(sigma))
-    if len(block_keys(problem.data, _INFLATION_BLOCK)[0]) < MIN_BLOCKS:
+    if len(block_keys(problem.data, INFLATION_BLOCK)[0]) < MIN_BLOCKS:
         return inflation
     moves = found.z > problem.coordinates.lower_bounds(problem.centre, problem.scale)
     factor = triangular_factor(problem, found.z, found.triangle, found.weight)
@@ -216,8 +218,8 @@ def variance_inflation(
     root[moves] = np.linalg.inv(R)
     ran = problem.predict(found.x, found.z, sigma)
     information, gradients = problem.output_information(ran, found.z, sigma, found.weight, root)
-    gradients = sum_by_block(problem.data, gradients[..., moves], _INFLATION_BLOCK)
-    within = block_information(problem, found.triangle, found.weight, _INFLATION_BLOCK)[0][:, moves][
+    gradients = sum_by_block(problem.data, gradients[..., moves], INFLATION_BLOCK)
+    within = block_information(problem, found.triangle, found.weight, INFLATION_BLOCK)[0][:, moves][
         :, :, moves
     ]
     steps = delete_block_steps(within, gradients, R.T @ R)

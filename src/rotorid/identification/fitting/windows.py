@@ -60,7 +60,12 @@ class WindowData:
 
     def subsample(self, most: int) -> WindowData:
         """At most this many windows, evenly spaced over the flights."""
-        return self.take(np.unique(np.linspace(0, len(self.start) - 1, most).round().astype(int)))
+        return self.take(evenly_spaced(len(self.start), most))
+
+
+def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " k"]:
+    """At most this many of the indices below a count, the first and the last one among them."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
 def compared_outputs(system: System, outputs: Sequence[str] | None) -> tuple[str, ...]:

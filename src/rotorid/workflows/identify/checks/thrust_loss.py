@@ -32,10 +32,14 @@ _BEFORE: Final = 20
 _AFTER: Final = 6
 _LANDING: Final = 3  # rows at the end, in which the ground may rotate the vehicle
 _TIMES: Final = 80
+_TRIED: Final = (
+    40  # rows of the fine search; where there are more, every so many, and then those around the best one
+)
 _OUTLIER: Final = 20.0  # robust standard deviations
 _HUBER: Final = 3.0
 _PASSES: Final = 5
-_SIGMAS: Final = 9.0
+_LEAST_Z: Final = 3.0  # standard deviations by the coarse search, for a fine one
+_SIGMAS: Final = 9.0  # by the fine one
 _FEW_ROWS: Final = 12  # rows after a time
 _LEAST_OF_FEW: Final = 0.6  # of its thrust, where few rows follow
 _LEAST: Final = 0.12  # of its thrust
@@ -74,14 +78,15 @@ def thrust_loss(rows: TorqueBalance, airframe: Airframe) -> ThrustLoss | None:
     G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)[3:]
     times = np.unique(np.linspace(_BEFORE, n - _AFTER, _TIMES).round().astype(int))
     z_scores = _search(rows, G, times)
+    if z_scores.max() < _LEAST_Z:
+        return None
     spacing = int(np.diff(times).max())
     model = float(np.hypot(_LAG_ERROR, _curve_error(airframe)))
     candidates: list[tuple[float, int, ThrustLoss]] = []
     for i in range(rotors):
         middle = int(times[np.argmax(z_scores[i])])
-        around = range(max(middle - spacing, _BEFORE), min(middle + spacing, n - _AFTER) + 1)
-        k, share, std, _ = min(
-            ((k, *share_lost(rows, G, i, k)) for k in around), key=lambda candidate: candidate[-1]
+        k, share, std = _best_row(
+            rows, G, i, max(middle - spacing, _BEFORE), min(middle + spacing, n - _AFTER)
         )
         time = 0.5 * float(rows.t[k - 1] + rows.t[k])
         candidates.append((share / std, k, ThrustLoss(i, time, share, float(np.hypot(std, model * share)))))
@@ -91,6 +96,21 @@ def thrust_loss(rows: TorqueBalance, airframe: Airframe) -> ThrustLoss | None:
     if z < _SIGMAS or loss.share < threshold or candidates[1][0] > _SECOND_BEST**0.5 * z:
         return None
     return loss
+
+
+def _best_row(
+    rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, first: int, last: int
+) -> tuple[int, float, float]:
+    """The first row after a loss that explains most, between two rows; the share lost there; its standard deviation."""
+    while True:
+        step = max(-(-(last - first) // _TRIED), 1)
+        k, share, std, _ = min(
+            ((k, *share_lost(rows, G, rotor, k)) for k in range(first, last + 1, step)),
+            key=lambda candidate: candidate[-1],
+        )
+        if step == 1:
+            return k, share, std
+        first, last = max(first, k - step), min(last, k + step)
 
 
 def share_lost(
