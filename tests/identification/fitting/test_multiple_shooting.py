@@ -15,12 +15,13 @@ from rotorid.identification.airframe.multirotor_rules import rules_for
 from rotorid.identification.fitting import multiple_shooting as module
 from rotorid.identification.fitting import step_derivatives
 from rotorid.identification.fitting.free_parameters import make_priors
-from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
+from rotorid.identification.fitting.gauss_newton import gauss_newton
 from rotorid.identification.fitting.multiple_shooting import (
     InputDerivatives,
     WindowPrediction,
     window_sensitivities,
 )
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.step_derivatives import (
     StepDerivatives,
     StepFunctions,

@@ -56,8 +56,9 @@ from rotorid.identification.airframe.window_inputs import (
 )
 from rotorid.identification.fitting.estimation import TOLERANCE, Estimation, blas_threads, estimate_parameters
 from rotorid.identification.fitting.free_parameters import Prior, coordinates_from_priors
-from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
+from rotorid.identification.fitting.gauss_newton import gauss_newton
 from rotorid.identification.fitting.multiple_shooting import ShootingSetup
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.windows import (
     WindowData,

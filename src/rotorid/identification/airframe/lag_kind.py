@@ -26,7 +26,8 @@ from scipy.stats import t
 
 from rotorid.identification.airframe.window_inputs import AirframeInputs
 from rotorid.identification.fitting.estimation import Estimation
-from rotorid.identification.fitting.gauss_newton import EstimationProblem, gauss_newton
+from rotorid.identification.fitting.gauss_newton import gauss_newton
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.uncertainty import sum_by_block
 from rotorid.identification.fitting.windows import evenly_spaced

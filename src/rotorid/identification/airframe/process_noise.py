@@ -54,8 +54,8 @@ import scipy.linalg
 from jaxtyping import Float, Int
 
 from rotorid.identification.fitting.estimation import Estimation, output_slices
-from rotorid.identification.fitting.gauss_newton import EstimationProblem
 from rotorid.identification.fitting.multiple_shooting import StartPriors
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.numerics.mean_variance import mean_variance
 

@@ -66,7 +66,7 @@ class Segmentation:
 
 @dataclasses.dataclass(frozen=True)
 class AirframeInputs:
-    """The input model of a `LoggedBody` (see `gauss_newton.InputModel`).
+    """The input model of a `LoggedBody` (see `fitting.problem.InputModel`).
 
     Attributes:
         system: the body.

@@ -4,7 +4,8 @@ free_parameters.py    free parameters: priors, unconstrained coordinates, rules 
 windows.py            flights cut into windows; white noise of each output
 step_derivatives.py   one step of a System, its output error, and their exact derivatives
 multiple_shooting.py  prediction of all windows, and derivatives of their residuals by recursion over their rows
-gauss_newton.py       the estimation problem and its minimisation
+problem.py            the estimation problem: windows, a System, priors
+gauss_newton.py       its minimisation
 estimation.py         noise weighting, covariance, the result, and the residuals with their autocorrelation
 uncertainty.py        covariance and output weights from residuals that are autocorrelated within blocks
 frequency_bands.py    information of the slow part of the residuals

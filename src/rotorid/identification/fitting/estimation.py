@@ -40,12 +40,12 @@ from rotorid.identification.fitting.disturbance_tests import (
 )
 from rotorid.identification.fitting.free_parameters import Prior
 from rotorid.identification.fitting.gauss_newton import (
-    EstimationProblem,
     GaussNewtonResult,
     best_starts,
     gauss_newton,
     triangular_factor,
 )
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.result import (
     DisturbedSpan,
     Fit,

@@ -47,10 +47,10 @@ from jaxtyping import Float, Int
 from scipy.stats import norm, t
 
 from rotorid.identification.fitting.gauss_newton import (
-    EstimationProblem,
     GaussNewtonResult,
     triangular_factor,
 )
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.windows import WindowData
 
 BLOCK_LENGTH = 2.0

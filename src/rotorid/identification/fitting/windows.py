@@ -58,6 +58,10 @@ class WindowData:
         """The windows of these indices."""
         return WindowData(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
+    def part(self, which: slice) -> WindowData:
+        """The windows of a range, not copied."""
+        return WindowData(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
+
     def subsample(self, most: int) -> WindowData:
         """At most this many windows, evenly spaced over the flights."""
         return self.take(evenly_spaced(len(self.start), most))

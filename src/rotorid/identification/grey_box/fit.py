@@ -32,7 +32,7 @@ from rotorid.identification.fitting.estimation import (
     output_slices,
 )
 from rotorid.identification.fitting.free_parameters import Numbers, make_priors
-from rotorid.identification.fitting.gauss_newton import EstimationProblem
+from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.windows import compared_outputs, cut_windows, estimate_white_noise
 from rotorid.models.system import System
