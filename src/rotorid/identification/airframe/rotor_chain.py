@@ -198,15 +198,16 @@ def _library() -> ctypes.CDLL | None:
 def _acting(
     commands: RotorCommands, start: Float[np.ndarray, " rows"], end: Float[np.ndarray, " rows"]
 ) -> RotorCommands:
-    """The commands that act at some time between start and end of a row, s; all of them where these are most."""
+    """The commands that act at some time between start and end of a row, s, and those between them unless these are most."""
     first = np.maximum(np.searchsorted(commands.t, start, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(commands.t, end, side="right"), 1)
-    n = len(commands.t)
-    begun, ended = np.bincount(first, minlength=n + 1), np.bincount(last, minlength=n + 1)
+    begin, n = int(first.min()), int(last.max() - first.min())
+    t, u, voltage = (v[begin : begin + n] for v in (commands.t, commands.u, commands.voltage))
+    begun, ended = np.bincount(first - begin, minlength=n + 1), np.bincount(last - begin, minlength=n + 1)
     is_acting = np.cumsum(begun - ended)[:n] > 0
     if np.mean(is_acting) > 0.5:
-        return commands
-    return RotorCommands(commands.t[is_acting], commands.u[is_acting], commands.voltage[is_acting])
+        return RotorCommands(t, u, voltage)
+    return RotorCommands(t[is_acting], u[is_acting], voltage[is_acting])
 
 
 def _commanded_slopes(

@@ -26,13 +26,14 @@ from jaxtyping import Float, Int
 from rotorid.identification.airframe.rotor_thrusts import RotorChain, RotorCommands, step_thrusts
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.free_parameters import Coordinates
-from rotorid.identification.fitting.multiple_shooting import InputSensitivities
+from rotorid.identification.fitting.multiple_shooting import InputSensitivities, map_in_threads
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
 
 TIME_CONSTANT = "motor_time_constant"
 TIME_CONSTANT_DOWN = "motor_time_constant_down"
 
+_AT_ONCE = 128  # windows of a flight whose rotors are followed by one thread
 _PENALTY = 6.0  # of a changepoint of one number, times the logarithm of the number of windows
 
 
@@ -137,13 +138,17 @@ class AirframeInputs:
         rows, n = data.dt.shape[1], 2 * self.chain.rotors
         value, slope = np.zeros((len(end), rows, n)), np.zeros((len(end), rows, n, len(parameters)))
         chain = self._chain(numbers)
-        for f in np.unique(data.flight):
-            mine = data.flight == f
+
+        def compute(mine: Int[np.ndarray, " w"]) -> None:
+            commands = self.commands[data.flight[mine[0]]]
             v, s = step_thrusts(
-                self.chain, chain, self.commands[f], end[mine].ravel(), data.dt[mine].ravel(), parameters
+                self.chain, chain, commands, end[mine].ravel(), data.dt[mine].ravel(), parameters
             )
             value[mine] = v.reshape(-1, rows, n)
             slope[mine] = s.reshape(len(v) // rows, rows, n, len(parameters))
+
+        of_flights = [np.flatnonzero(data.flight == f) for f in np.unique(data.flight)]
+        map_in_threads(compute, [m[k : k + _AT_ONCE] for m in of_flights for k in range(0, len(m), _AT_ONCE)])
         return value, slope
 
     def inputs(

@@ -26,7 +26,7 @@ import functools
 import itertools
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -50,6 +50,7 @@ from rotorid.models.system import System
 _AT_ONCE = 32  # windows
 _WORTH_IT = 4  # windows for a thread
 
+Given = TypeVar("Given")
 Part = TypeVar("Part")
 
 StartPriors: TypeAlias = tuple[tuple[str, Float[np.ndarray, " dim"]], ...]
@@ -461,18 +462,22 @@ def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:
 
     The result of a window must not depend on its neighbours.
     """
-    workers = _worker_count()
-    parts = max(-(-windows // _AT_ONCE), min(workers, windows // _WORTH_IT), 1)
+    parts = max(-(-windows // _AT_ONCE), min(_worker_count(), windows // _WORTH_IT), 1)
     edges = [windows * k // parts for k in range(parts + 1)]
-    spans = [slice(*edge) for edge in itertools.pairwise(edges)]
-    if min(workers, parts) == 1:
-        return [work(span) for span in spans]
+    return map_in_threads(work, [slice(*edge) for edge in itertools.pairwise(edges)])
 
-    def wide(span: slice) -> Part:
+
+def map_in_threads(work: Callable[[Given], Part], given: Sequence[Given]) -> list[Part]:
+    """Apply a function to each, in order, on all cores of a process that was not started by another one."""
+    workers = _worker_count()
+    if min(workers, len(given)) == 1:
+        return [work(one) for one in given]
+
+    def wide(one: Given) -> Part:
         with jax.enable_x64(True):  # JAX's settings are per thread
-            return work(span)
+            return work(one)
 
-    return list(_threads(workers).map(wide, spans))
+    return list(_threads(workers).map(wide, given))
 
 
 @functools.cache
