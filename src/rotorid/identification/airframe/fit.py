@@ -199,11 +199,7 @@ def fit_airframe(
                 current_data,
                 parts,
             )
-            z = (
-                np.zeros(problem.free_size)
-                if initial is None
-                else _carry_over(initial[0], initial[1].z, problem)
-            )
+            z = np.zeros(problem.free_size) if initial is None else _carry_over(*initial, problem)
             if process_noise is None:
                 process_noise = following_noise(problem, noise)
             if process_noise != ProcessNoise():
@@ -220,9 +216,8 @@ def fit_airframe(
                 airframe = dataclasses.replace(airframe, lag_of=_lag_of(problem))
             else:
                 tolerance = TOLERANCE if last else _ROUGH
-                sigma = initial[1].sigma
                 estimation = estimate_parameters(
-                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance, sigma
+                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance
                 )
             if last:
                 other = None
@@ -287,7 +282,7 @@ def fit_airframe(
             parts = cut
             is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
             current_data = data.take(np.flatnonzero(~is_near_boundary))
-            initial, passes = (problem, estimation), passes + 1
+            initial, passes = (problem, estimation.z), passes + 1
 
 
 def _with_exact_delay(airframe: Airframe) -> Airframe:
@@ -325,7 +320,7 @@ def _first_estimation(
             sigma: Float[np.ndarray, " compared"],
         ) -> Estimation:
             return estimate_parameters(
-                problem_of_few, priors, noise, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH, sigma
+                problem_of_few, priors, sigma, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
             )
 
         def rank(estimation: Estimation) -> tuple[bool, float]:
@@ -341,9 +336,7 @@ def _first_estimation(
             return best.problem, best
         problem = dataclasses.replace(best.problem, data=problem.data)
         z, sigma = best.z, best.sigma
-    return problem, estimate_parameters(
-        problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH, sigma
-    )
+    return problem, estimate_parameters(problem, priors, sigma, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
 
 
 def _distinct_minima(

@@ -25,7 +25,7 @@ from jaxtyping import Float
 from scipy.stats import t
 
 from rotorid.identification.airframe.window_inputs import AirframeInputs
-from rotorid.identification.fitting.estimation import Estimation
+from rotorid.identification.fitting.estimation import MOST_WEIGHED, Estimation
 from rotorid.identification.fitting.gauss_newton import gauss_newton
 from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.result import Fit
@@ -34,7 +34,7 @@ from rotorid.identification.fitting.windows import evenly_spaced
 
 _STEPS = 20  # of the search with the other lag, at most
 _TOLERANCE = 0.2  # of its last step, standard deviations
-_SAMPLE_WINDOWS = 256  # with which it begins, where there are more than twice as many
+_SAMPLE_WINDOWS = 256  # with which it begins in very long flights
 _LAST_STEPS = 2  # with all of them
 
 
@@ -80,7 +80,7 @@ def compare_problem(
     own = estimation.problem
     z, x, sigma, weight = estimation.z, estimation.x, estimation.sigma, estimation.weight
     start, steps = z, _STEPS
-    if len(x) > 2 * _SAMPLE_WINDOWS:
+    if len(x) > MOST_WEIGHED:
         which = evenly_spaced(len(x), _SAMPLE_WINDOWS)
         sample = dataclasses.replace(other, data=own.data.take(which))
         start, steps = gauss_newton(sample, z, x[which], sigma, loss, _STEPS, _TOLERANCE).z, _LAST_STEPS

@@ -71,10 +71,13 @@ from rotorid.signals.samples import Samples
 TOLERANCE = 0.01
 """Length of the last step of a minimisation, in standard deviations of each parameter."""
 
+MOST_WEIGHED = 2048
+"""Number of windows above which a sample of them weighs the outputs."""
+
 _COARSE_WINDOWS = 64  # windows that the search begins with
 _ROUGH_WINDOWS = 32  # likewise, of a rough one
-_MANY_WINDOWS = 256  # more than twice as many are many: the search continues with as many before it takes all
-_SAMPLE_WINDOWS = 512  # of many, to weigh noise
+_MANY_WINDOWS = 256  # more are many: the search continues with as many before it takes all
+_SAMPLE_WINDOWS = 1024  # of very many
 _LAST_ROUGH_STEPS = 2  # of a rough search with many windows, on all of them
 _ROUGH_TOLERANCE = 0.2  # standard deviations to which they settle it, and to which noise is weighed
 _MAX_REWEIGHTINGS = 4  # of weighing
@@ -125,58 +128,50 @@ class Estimation:
 def estimate_parameters(
     problem: EstimationProblem,
     priors: tuple[Prior, ...],
-    least_noise: Float[np.ndarray, " compared"],
+    sigma: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     max_iterations: int,
     z: Float[np.ndarray, " free"] | None = None,
     tolerance: float = TOLERANCE,
-    noise: Float[np.ndarray, " compared"] | None = None,
 ) -> Estimation:
     """Estimate the free parameters of a problem.
 
-    The noise of many windows, and its inflation by autocorrelation, are those of a sample of them; the last minimisation, and
-    the covariance, are of all.
+    In very long flights, noise and its inflation by autocorrelation are those of a sample of the windows; the last
+    minimisation, and the covariance, are of all.
 
     Args:
         problem: what to estimate.
         priors: of the free parameters, for the result.
-        least_noise: lower bound of the noise of each compared output, in its unit.
-        is_noise_fixed: outputs whose noise is this bound and is not estimated.
+        sigma: initial noise of each compared output, in its unit, and its lower bound.
+        is_noise_fixed: outputs whose noise is given and not estimated.
         loss: "squares" or "huber" (see `gauss_newton`).
         max_iterations: of each minimisation.
         z: initial coordinates; None: the prior means.
         tolerance: of the last minimisation, in standard deviations. A tolerance of 0.2 or more is for intermediate
             results: fewer windows are used first, of many windows all are used for the last steps only, output weights are not
             corrected for autocorrelation, and `rms_before` is NaN.
-        noise: initial noise of each compared output; None: the lower bound.
     """
     data, steps, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
     is_many, is_started = len(data.start) > 2 * _MANY_WINDOWS, z is not None
     z = np.zeros(problem.free_size) if z is None else z
-    sigma = least_noise if noise is None else np.where(is_noise_fixed, least_noise, noise)
     for count in (_ROUGH_WINDOWS if is_rough else _COARSE_WINDOWS, _MANY_WINDOWS):
         # few windows of many flights would lead away from a good start
         if len(data.start) > 2 * count and (count == _MANY_WINDOWS or not (is_many and is_started)):
             subset = dataclasses.replace(problem, data=data.subsample(count))
             result, sigma = _iterate_noise(
-                subset, z, (sigma, least_noise), is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
+                subset, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
             )
             z, steps = result.z, steps + result.iterations
     if is_rough and is_many:
         result = gauss_newton(problem, z, data.x, sigma, loss, _LAST_ROUGH_STEPS, tolerance)
         steps += result.iterations
         return _estimation(problem, priors, sigma, sigma, _no_rms(problem), result, steps)
-    sample = dataclasses.replace(problem, data=_sample_of_blocks(data)) if is_many else problem
+    is_sampled = len(data.start) > MOST_WEIGHED
+    sample = dataclasses.replace(problem, data=_sample_of_blocks(data)) if is_sampled else problem
     rms_before = _no_rms(problem) if is_rough else _rms_before(sample, sigma)
     result, sigma = _iterate_noise(
-        sample,
-        z,
-        (sigma, least_noise),
-        is_noise_fixed,
-        loss,
-        max_iterations,
-        max(tolerance, _ROUGH_TOLERANCE),
+        sample, z, sigma, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
     )
     noise, steps = sigma, steps + result.iterations
     if not is_rough:
@@ -186,8 +181,8 @@ def estimate_parameters(
         result, sigma = _reweight_by_autocorrelation(
             sample, result, sigma, is_noise_fixed, loss, max_iterations
         )
-        x = data.x if is_many else result.x
         steps += result.iterations
+        x = data.x if is_sampled else result.x
         result = gauss_newton(problem, result.z, x, sigma, loss, max_iterations, tolerance)
         steps += result.iterations
     return _estimation(problem, priors, noise, sigma, rms_before, result, steps)
@@ -220,20 +215,19 @@ def blas_threads() -> ThreadpoolController:
 def _iterate_noise(
     problem: EstimationProblem,
     z: Float[np.ndarray, " free"],
-    noise: tuple[Float[np.ndarray, " compared"], Float[np.ndarray, " compared"]],
+    sigma: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     max_iterations: int,
     tolerance: float,
 ) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"]]:
-    """Minimise until the noise agrees with the residuals: the minimum, with the number of all steps, and the noise. noise: the
-    initial one, and its lower bound."""
-    x, steps, (sigma, least) = problem.data.x, 0, noise
+    """Minimise until the noise agrees with the residuals: the minimum, with the number of all steps, and the noise."""
+    x, floor, steps = problem.data.x, sigma, 0
     for _ in range(_MAX_REWEIGHTINGS):
         result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
         z, x, steps = result.z, result.x, steps + result.iterations
         estimate = np.maximum(
-            _residual_noise(problem, result.squared_residuals, result.weight) * sigma, least
+            _residual_noise(problem, result.squared_residuals, result.weight) * sigma, floor
         )
         estimate = np.where(is_noise_fixed, sigma, estimate)
         if np.all(np.abs(estimate / sigma - 1.0) < _NOISE_TOLERANCE):
