@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jaxtyping import Float, TypeCheckError
 
-from rotorid.identification.airframe.lag_kind import other_lag_probability
+from rotorid.identification.airframe.alternatives.lag_kind import other_lag_probability
 from tests.shape_checks import ALL_CALLS, ONE_OF
 from tests.shape_checks import checked as check
 

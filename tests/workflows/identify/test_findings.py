@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from rotorid.findings import Severity
-from rotorid.identification.airframe.structures import Structure
+from rotorid.identification.airframe.alternatives.structures import Structure
 from rotorid.identification.fitting.result import Direction, Fit, ResidualStatistics, SearchRecord
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import load_airframe

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rotorid.identification.airframe.structures import Structure, add_structure_uncertainty
+from rotorid.identification.airframe.alternatives.structures import Structure, add_structure_uncertainty
 from rotorid.identification.fitting.result import Fit, ResidualStatistics, SearchRecord
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe, with_numbers

@@ -9,9 +9,7 @@ rotor_thrusts.py         the rotors of an airframe as the commands of a log driv
 command_uncertainty.py   what errors of rarely logged rotor commands may do to the estimates
 window_inputs.py         inputs of the windows: thrusts, and mass, wind and biases in segments of flights
 process_noise.py         process noise and the gain of the windows' predictor
-lag_kind.py              whether the motors' lag is one of their thrusts or of their speeds
-drag_shape.py            what a quadratic drag of each body axis would change
-structures.py            structures of the aerodynamics, compared by their evidence
+alternatives/            other models and minima that explain the same flights, and what they would change
 operating_conditions.py  parts of flights, conditions and frequency bands whose estimates are compared
 per_flight_estimates.py  estimates of some of the flights of a fit, to first order
 fitted_airframe.py       an airframe with the values of a fit

@@ -23,7 +23,8 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.identification.airframe.lag_kind import (
+from rotorid.identification.airframe.alternatives.command_delay import other_delays, with_likeliest_delay
+from rotorid.identification.airframe.alternatives.lag_kind import (
     OtherLag,
     compare_other_lag,
     has_speed_lag,
@@ -114,6 +115,7 @@ class AirframeFit:
         process_noise: with which they were predicted.
         lag_of: what follows the commands with the motor lag (see `Airframe`).
         other_lag: what else might; None where the airframe or the logs leave no choice.
+        delay_covariance: what other minima of the command delay add to the covariance of the quantities; None: nothing.
     """
 
     estimation: Estimation
@@ -122,6 +124,7 @@ class AirframeFit:
     process_noise: ProcessNoise
     lag_of: str
     other_lag: OtherLag | None = None
+    delay_covariance: Float[np.ndarray, "free free"] | None = None
 
     def with_fit(self, fit: Fit) -> AirframeFit:
         """The same with another covariance of its estimates."""
@@ -221,10 +224,18 @@ def fit_airframe(
                 )
             if last:
                 other = None
+                estimation, delays = with_likeliest_delay(
+                    estimation, priors, noise, is_noise_fixed, loss, _ITERATIONS
+                )
                 if is_lag_open and TIME_CONSTANT in problem.coordinates.slices:
+                    own = estimation
                     estimation, other = _with_likelier_lag(estimation, priors, noise, is_noise_fixed, loss)
+                    if estimation is not own:
+                        delays = other_delays(estimation, loss)
                 lag_of = _lag_of(estimation.problem)
-                return AirframeFit(estimation, dict(parts), current_data, process_noise, lag_of, other)
+                return AirframeFit(
+                    estimation, dict(parts), current_data, process_noise, lag_of, other, delays.covariance
+                )
             is_first, estimated_with = corrected_fit is None, process_noise
             if corrected_fit is None:
                 corrected_fit = (problem, estimation, parts)

@@ -13,9 +13,9 @@ from jaxtyping import Float, Int
 from scipy.sparse.csgraph import connected_components
 
 from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.alternatives.structures import Structure
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import BODY, ROTOR_MOMENTUM, ROTORS
-from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.disagreement import Disagreement
 from rotorid.identification.fitting.result import Direction, Fit
 from rotorid.models.airframe.airframe import Airframe

@@ -17,12 +17,15 @@ import numpy as np
 from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import AirframeError, ExcitationError, SettingError, SignalError
 from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.alternatives.lag_kind import add_lag_uncertainty
+from rotorid.identification.airframe.alternatives.structures import (
+    add_structure_uncertainty,
+    compare_structures,
+)
 from rotorid.identification.airframe.command_uncertainty import add_command_uncertainty
 from rotorid.identification.airframe.fit import AirframeFit, fit_airframe
-from rotorid.identification.airframe.lag_kind import add_lag_uncertainty
 from rotorid.identification.airframe.operating_conditions import compare_parts
 from rotorid.identification.airframe.rotor_thrusts import as_logged
-from rotorid.identification.airframe.structures import add_structure_uncertainty, compare_structures
 from rotorid.identification.fitting.disagreement import add_disagreement
 from rotorid.identification.fitting.estimation import output_residuals
 from rotorid.identification.fitting.result import Fit
@@ -395,10 +398,14 @@ def _with_disagreement(airframe_fit: AirframeFit) -> tuple[AirframeFit, list[Fin
 
 
 def _with_lag_uncertainty(airframe_fit: AirframeFit) -> AirframeFit:
-    """The fit whose covariance contains what the other lag of the motors would change, as far as it is probable."""
-    if airframe_fit.other_lag is None:
-        return airframe_fit
-    return airframe_fit.with_fit(add_lag_uncertainty(airframe_fit.estimation.fit, airframe_fit.other_lag))
+    """The fit whose covariance contains what the other lag of the motors and other delays of the commands would change, as
+    far as they are probable."""
+    fit = airframe_fit.estimation.fit
+    if airframe_fit.delay_covariance is not None:
+        fit = fit.with_covariance(fit.covariance + airframe_fit.delay_covariance)
+    if airframe_fit.other_lag is not None:
+        fit = add_lag_uncertainty(fit, airframe_fit.other_lag)
+    return airframe_fit.with_fit(fit)
 
 
 def _has_impossible_clock(fit: Fit) -> bool:

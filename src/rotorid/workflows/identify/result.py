@@ -34,6 +34,7 @@ from jaxtyping import Float
 from rotorid.display import AbstractDisplay, Overview
 from rotorid.errors import AirframeError
 from rotorid.findings import Finding, Severity
+from rotorid.identification.airframe.alternatives.structures import Structure
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.airframe.priors import (
     BODY,
@@ -44,7 +45,6 @@ from rotorid.identification.airframe.priors import (
     ROTORS,
 )
 from rotorid.identification.airframe.process_noise import slow_vertical_force
-from rotorid.identification.airframe.structures import Structure
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight

@@ -107,7 +107,7 @@ class DataSummary:
 
 @dataclasses.dataclass(frozen=True)
 class StructureRow:
-    """A structure of the aerodynamics (see `rotorid.identification.airframe.structures`). inertia_x, inertia_x_std:
+    """A structure of the aerodynamics (see `identification.airframe.alternatives.structures`). inertia_x, inertia_x_std:
     kg m^2, NaN where it was not estimated."""
 
     name: str

@@ -12,7 +12,8 @@ that of a body with plane sides to |v_i| v_i along each axis i. Where the model 
 drag area compensate each other, which a, b and d remove, and the thrust curve is wrong in climbs, by more than their standard
 deviations, which assume a correct model. The shape is reported where it explains a large share of the residuals, by many
 standard deviations of c over blocks of windows. Where it is significant at all and the drag area is free, the fit is compared
-with one that has the drag of each axis (`identification.airframe.drag_shape`), and reported if that one predicts better.
+with one that has the drag of each axis (`identification.airframe.alternatives.drag_shape`), and reported if that one predicts
+better.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from jaxtyping import Float, Int
 from rotorid.errors import ExcitationError
 from rotorid.findings import Finding, Severity
 from rotorid.geometry import rotations
-from rotorid.identification.airframe.drag_shape import AxisDrag, add_drag_shape_uncertainty, compare_axis_drag
+from rotorid.identification.airframe.alternatives.drag_shape import (
+    AxisDrag,
+    add_drag_shape_uncertainty,
+    compare_axis_drag,
+)
 from rotorid.identification.airframe.fit import AirframeFit
 from rotorid.identification.fitting.estimation import Estimation, OutputResiduals
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS

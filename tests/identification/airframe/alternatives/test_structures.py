@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from rotorid.identification.airframe.structures import Structure, nested_structures
+from rotorid.identification.airframe.alternatives.structures import Structure, nested_structures
 from rotorid.identification.fitting.free_parameters import Prior, coordinates_from_priors
 from rotorid.models.system import Parameter
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rotorid.identification.airframe.lag_kind import other_lag_probability
+from rotorid.identification.airframe.alternatives.lag_kind import other_lag_probability
 from rotorid.studies.identify.flights import FREE, Task, prior, random_airframe, simulate_task, true_values
 from rotorid.workflows.identify.identify import identify
 

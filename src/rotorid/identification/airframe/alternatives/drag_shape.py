@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.identification.airframe.lag_kind import compare_problem
+from rotorid.identification.airframe.alternatives.lag_kind import compare_problem
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.result import Fit
 from rotorid.models.multirotor.logged_body import LoggedBody
