@@ -37,6 +37,8 @@ _TOLERANCE: Final = 0.2  # standard deviations
 _MOST: Final = 6  # minima in each direction
 _MOST_MOVES: Final = 3  # from one minimum to a likelier one
 _UNLIKELY: Final = 0.01  # probability of two minima in a row that ends the search in a direction
+_FAR_AT_START: Final = 4.0  # times the cost of the fit, where the search for another minimum begins
+_FAR: Final = 1.3  # likewise, after one step
 _HOPELESS: Final = 1e-6  # likewise of one
 _LEAST_DOUBT: Final = 1e-9
 _LEAST_LAG: Final = 0.2  # of the estimated motor lag, that is left when the delay takes its place
@@ -71,7 +73,9 @@ def other_delays(estimation: Estimation, loss: str) -> OtherDelays:
             start = _with_delay(problem, own.z, direction * k * step)
             if start is None:
                 break
-            found = gauss_newton(sample, start, own.x, sigma, loss, _STEPS, _TOLERANCE)
+            found = _minimum(sample, start, own, sigma, loss)
+            if found is None:
+                break
             p = _probability(sample, found, own)
             odds.append(p / max(1.0 - p, _LEAST_DOUBT))
             differences.append(problem.quantities(found.z) - problem.quantities(own.z))
@@ -102,6 +106,23 @@ def with_likeliest_delay(
         )
         delays, moves = other_delays(estimation, loss), moves + 1
     return estimation, delays
+
+
+def _minimum(
+    problem: EstimationProblem,
+    z: Float[np.ndarray, " free"],
+    own: GaussNewtonResult,
+    sigma: Float[np.ndarray, " compared"],
+    loss: str,
+) -> GaussNewtonResult | None:
+    """The minimum near z; None where the cost shows at once that it is far above that of the fit."""
+    cost = own.cost(problem)
+    if own.weight @ problem.predict(own.x, z, sigma).cost > _FAR_AT_START * cost:
+        return None
+    first = gauss_newton(problem, z, own.x, sigma, loss, 1, _TOLERANCE)
+    if not first.cost(problem) < _FAR * cost:
+        return None
+    return gauss_newton(problem, first.z, first.x, sigma, loss, _STEPS, _TOLERANCE)
 
 
 def _probability(problem: EstimationProblem, found: GaussNewtonResult, own: GaussNewtonResult) -> float:
