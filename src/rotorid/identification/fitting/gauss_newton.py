@@ -95,11 +95,13 @@ def gauss_newton(
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ prediction.cost + e @ e)
         cost_per_number = max(cost / count, 1.0)
-        step = _improving_step(problem, linear.triangle, R, (z, x), sigma, weight, cost, damping)
+        small = np.maximum(tolerance * spread, _LEAST_STEP)
+        negligible = small, free * tolerance**2
+        step = _improving_step(problem, linear.triangle, R, (z, x), sigma, weight, cost, damping, negligible)
         if step is None:
             return GaussNewtonResult(z, x, linear.triangle, linear.squared_residuals, weight, steps, False)
         damping, is_whole = step.damping, step.damping == 0.0 and step.share == 1.0
-        is_small = bool(np.all(np.abs(step.whole) < np.maximum(tolerance * spread, _LEAST_STEP)))
+        is_small = bool(np.all(np.abs(step.whole) < small))
         # with shortened or damped steps, the minimum is where the cost falls by no more than rounding
         has_converged = (is_small and damping == 0.0) or (
             not is_whole and cost - step.cost < tolerance**2 * cost_per_number
@@ -203,15 +205,18 @@ def _improving_step(
     weight: Float[np.ndarray, " w"],
     cost: float,
     damping: float,
+    negligible: tuple[Float[np.ndarray, " free"], float],
 ) -> _Step | None:
     """The first step from (z, x) that reduces the cost, with the initial states that belong to it; None where none does.
 
-    An undamped one has to reduce it by a good part of what it promises.
+    An undamped one has to reduce it by a good part of what it promises. negligible: a step of coordinates below which it may as
+    well raise the cost, since rounding counts as much there; and by how much.
     """
     z, x = start
     lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
     while damping <= _MOST_DAMPING:
         whole = _levenberg_marquardt_step(R, z, lower, damping)
+        is_small = bool(damping == 0.0 and np.all(np.abs(whole) < negligible[0]))
         for share in _SHARES if damping == 0.0 else (1.0,):
             new_z = np.maximum(z + share * whole, lower)
             new_x = problem.shift_starts(x, _start_steps(triangle, problem.start_size, new_z - z))
@@ -219,6 +224,7 @@ def _improving_step(
             e = problem.prior_errors(new_z)
             new_cost = float(weight @ prediction.cost + e @ e)
             least_decrease = _SUFFICIENT * _linear_decrease(R, share * whole) if damping == 0.0 else 0.0
+            least_decrease = -negligible[1] if is_small else least_decrease
             if new_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING - least_decrease:
                 return _Step(new_z, new_x, prediction, new_cost, whole, share, damping)
         damping = max(10.0 * damping, _DAMPING)
