@@ -198,7 +198,8 @@ def _library() -> ctypes.CDLL | None:
 def _acting(
     commands: RotorCommands, start: Float[np.ndarray, " rows"], end: Float[np.ndarray, " rows"]
 ) -> RotorCommands:
-    """The commands that act at some time between start and end of a row, s, and those between them unless these are most."""
+    """The commands that act at some time between start and end of a row, s; where these are most, all from the first to the
+    last of them."""
     first = np.maximum(np.searchsorted(commands.t, start, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(commands.t, end, side="right"), 1)
     begin, n = int(first.min()), int(last.max() - first.min())

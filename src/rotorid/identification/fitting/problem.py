@@ -253,7 +253,7 @@ class EstimationProblem:
         """Apply a function to parts of the windows, in order, so that what each row takes is not kept for all of them."""
         edges = [*range(0, max(len(self.data.start), 1), _AT_ONCE), len(self.data.start)]
         parts = [slice(*edge) for edge in itertools.pairwise(edges)]
-        return [work(self.data.part(part), part) for part in parts]
+        return [work(self.data.take(part), part) for part in parts]
 
     def _linearisation_point(
         self,

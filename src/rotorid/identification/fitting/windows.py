@@ -54,12 +54,8 @@ class WindowData:
     start: Float[np.ndarray, " w"]
     end: Float[np.ndarray, " w"]
 
-    def take(self, which: Int[np.ndarray, " k"]) -> WindowData:
-        """The windows of these indices."""
-        return WindowData(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
-
-    def part(self, which: slice) -> WindowData:
-        """The windows of a range, not copied."""
+    def take(self, which: Int[np.ndarray, " k"] | slice) -> WindowData:
+        """The windows of these indices, or of a range, which are not copied."""
         return WindowData(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
     def subsample(self, most: int) -> WindowData:

@@ -29,7 +29,7 @@ from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.uncertainty import sum_by_block
 from rotorid.identification.fitting.windows import evenly_spaced
 
-DELAY: Final = "command_delay"
+_DELAY: Final = "command_delay"
 
 _WINDOWS: Final = 48
 _STEPS: Final = 8
@@ -37,9 +37,9 @@ _TOLERANCE: Final = 0.2  # standard deviations
 _MOST: Final = 6  # minima in each direction
 _MOST_MOVES: Final = 3  # from one minimum to a likelier one
 _UNLIKELY: Final = 0.01  # probability of two minima in a row that ends the search in a direction
+_HOPELESS: Final = 1e-6  # likewise of one
 _FAR_AT_START: Final = 4.0  # times the cost of the fit, where the search for another minimum begins
 _FAR: Final = 1.3  # likewise, after one step
-_HOPELESS: Final = 1e-6  # likewise of one
 _LEAST_DOUBT: Final = 1e-9
 _LEAST_LAG: Final = 0.2  # of the estimated motor lag, that is left when the delay takes its place
 
@@ -60,7 +60,7 @@ def other_delays(estimation: Estimation, loss: str) -> OtherDelays:
     """The minima of other command delays, where the delay is estimated. loss: of the fit (see `gauss_newton`)."""
     problem, sigma = estimation.problem, estimation.sigma
     none = OtherDelays(None, np.zeros((len(estimation.z),) * 2))
-    if DELAY not in problem.coordinates.slices or TIME_CONSTANT not in problem.coordinates.slices:
+    if _DELAY not in problem.coordinates.slices or TIME_CONSTANT not in problem.coordinates.slices:
         return none
     which = evenly_spaced(len(estimation.x), _WINDOWS)
     sample = dataclasses.replace(problem, data=problem.data.take(which))
@@ -144,7 +144,7 @@ def _with_delay(
 ) -> Float[np.ndarray, " free"] | None:
     """Coordinates with another delay, and as much less motor lag; None where none would be left. change: of the delay, s."""
     z = z.copy()
-    delay, lag = (problem.coordinates.slices[name] for name in (DELAY, TIME_CONSTANT))
+    delay, lag = (problem.coordinates.slices[name] for name in (_DELAY, TIME_CONSTANT))
     z[delay] += change / problem.scale[delay]
     before = np.exp(problem.centre[lag] + problem.scale[lag] * z[lag])
     after = before - change

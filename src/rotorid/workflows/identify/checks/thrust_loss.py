@@ -32,9 +32,7 @@ _BEFORE: Final = 20
 _AFTER: Final = 6
 _LANDING: Final = 3  # rows at the end, in which the ground may rotate the vehicle
 _TIMES: Final = 80
-_TRIED: Final = (
-    40  # rows of the fine search; where there are more, every so many, and then those around the best one
-)
+_TRIED: Final = 40  # rows of the fine search at a time
 _OUTLIER: Final = 20.0  # robust standard deviations
 _HUBER: Final = 3.0
 _PASSES: Final = 5
