@@ -11,6 +11,7 @@ several side by side with the same result to the last bit.
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, no_type_check
 
@@ -138,7 +139,7 @@ def c_source(
     """Text of C files that define `void NAME(const num *x, num *y, num *m)`, for a function of one column that gives one.
 
     Args:
-        function: of one column, with one column as result.
+        function: of one column, with one column as result. Further arguments stand for zero (see `primitives.zero_as`).
         name: of the C function.
         reads, writes: addresses of its arguments and results; no address is both.
         free: returns the index in m of a free range of the given size.
@@ -223,17 +224,40 @@ def _assignments(function: ca.Function, reads: Sequence[Address]) -> tuple[_Valu
     values = _Values()
     work: dict[int, int] = {}
     results: dict[int, int] = {}
-    for k in range(function.n_instructions()):
-        op, target = function.instruction_id(k), function.instruction_output(k)
+    instructions = [
+        (function.instruction_id(k), function.instruction_input(k), function.instruction_output(k))
+        for k in range(function.n_instructions())
+    ]
+    shared = _shared_divisors(instructions)
+    for k, (op, operands, target) in enumerate(instructions):
         if op == ca.OP_OUTPUT:
-            results[target[1]] = values.number(work[function.instruction_input(k)[0]])
+            results[target[1]] = values.number(work[operands[0]])
         elif op == ca.OP_INPUT:
-            work[target[0]] = values.argument(reads[function.instruction_input(k)[1]])
+            argument, place = operands
+            work[target[0]] = values.constant(0.0) if argument else values.argument(reads[place])
         elif op == ca.OP_CONST:
             work[target[0]] = values.constant(function.instruction_constant(k))
+        elif k in shared:
+            dividend, divisor = (work[i] for i in operands)
+            work[target[0]] = values.operation(ca.OP_MUL, [dividend, values.operation(ca.OP_INV, [divisor])])
         else:
-            work[target[0]] = values.operation(op, [work[i] for i in function.instruction_input(k)])
+            work[target[0]] = values.operation(op, [work[i] for i in operands])
     return values, [results[place] for place in sorted(results)]
+
+
+def _shared_divisors(instructions: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> set[int]:
+    """The divisions by a number that divides several, which become products with its inverse.
+
+    CasADi writes a product with an inverse as a division, too.
+    """
+    written: dict[int, int] = {}
+    divisions: dict[int, list[int]] = defaultdict(list)
+    for k, (op, operands, target) in enumerate(instructions):
+        if op == ca.OP_DIV:
+            divisions[written[operands[1]]].append(k)
+        if op != ca.OP_OUTPUT:
+            written[target[0]] = k
+    return {k for several in divisions.values() if len(several) > 1 for k in several}
 
 
 def _dependencies(values: _Values, results: Iterable[int]) -> list[int]:

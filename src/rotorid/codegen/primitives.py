@@ -11,11 +11,13 @@ Their kinds:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, no_type_check
 
 import casadi as ca
@@ -179,10 +181,36 @@ def _power(base: Any, exponent: int) -> Any:
     return functools.reduce(times, [base] * exponent, 1.0)
 
 
+_ZERO: ContextVar[Any] = ContextVar("zero", default=0.0)
+
+
+@contextlib.contextmanager
+def zero_as(symbol: ca.SX) -> Iterator[None]:
+    """Trace choices between a value and zero with a symbol for zero within the block.
+
+    CasADi writes a product with such a choice as a choice of the product: where a row of a matrix is masked, every product with
+    its elements would be a choice again.
+    """
+    token = _ZERO.set(symbol)
+    try:
+        yield
+    finally:
+        _ZERO.reset(token)
+
+
 @no_type_check  # called for every scalar
 def _choose(selector: Any, *cases: Any) -> Any:
     if not isinstance(selector, ca.SX):
         return cases[int(selector)]
+    is_zero = [
+        case.is_zero() if isinstance(case, ca.SX) else type(case) is float and case == 0.0 for case in cases
+    ]
+    if all(is_zero):
+        return 0.0
+    zero = _ZERO.get()
+    cases = [zero if z else case for z, case in zip(is_zero, cases, strict=True)]
+    if len(cases) == 2:  # the selector is a truth value, or 0 or 1
+        return ca.if_else(selector, cases[1], cases[0])
     result = cases[-1]
     for i in reversed(range(len(cases) - 1)):
         result = ca.if_else(selector == i, cases[i], result)

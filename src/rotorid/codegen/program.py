@@ -37,7 +37,7 @@ from rotorid.codegen.ir import (
     contiguous,
 )
 from rotorid.codegen.memory import Spans
-from rotorid.codegen.primitives import Value, is_traced
+from rotorid.codegen.primitives import Value, is_traced, zero_as
 from rotorid.codegen.routines import is_routine, kind_of, overwrites
 
 LOOPED = 4_000
@@ -101,8 +101,9 @@ def c_program(
     Raises:
         UnsupportedPrimitiveError: a primitive has no rule.
     """
-    with jax.enable_x64(True):
-        return _Writer(name, looped, constants).write(closed)
+    writer = _Writer(name, looped, constants)
+    with jax.enable_x64(True), zero_as(writer.zero):
+        return writer.write(closed)
 
 
 def straight_operations(jaxpr: Any) -> int:
@@ -127,6 +128,7 @@ class _Writer:
         self._looped = looped
         self._constants = constants
         self._run = runner(self._constant)
+        self.zero = ca.SX.sym("zero")
         self._statements: list[AnyStatement] = []
         self._frames: list[_Frame] = []
         self._spans = Spans()
@@ -345,10 +347,9 @@ class _Writer:
         if not elements:
             return
         results = ca.vertcat(*(e if isinstance(e, ca.SX) else ca.SX(e) for e in elements))
-        symbols = ca.symvar(results)
-        function = ca.Function(
-            "part", [ca.vertcat(*symbols)] if symbols else [ca.SX(0, 1)], [ca.densify(results)]
-        )
+        symbols = [s for s in ca.symvar(results) if s.element_hash() in self._addresses]
+        argument = ca.vertcat(*symbols) if symbols else ca.SX(0, 1)
+        function = ca.Function("part", [argument, self.zero], [ca.densify(results)])
         reads = [self._addresses[s.element_hash()][0] for s in symbols]
         self._statements.append(Compute(function, reads, addresses))
 
