@@ -28,13 +28,13 @@ __attribute__((visibility("default"))) void call(const double *x, double *y) {
 RNG = np.random.default_rng(0)
 
 
-def in_c(function, columns: np.ndarray) -> np.ndarray:
+def in_c(function, columns: np.ndarray, **defines: int) -> np.ndarray:
     """A function of one vector that gives one, of every column (arguments, lanes), computed side by side."""
     inputs, lanes = columns.shape
     closed, result = jax.make_jaxpr(function, return_shape=True)(np.zeros(inputs))
     program = c_program(closed, "f")
     units, sizes = [CALL, *program.units], {"X": inputs, "Y": result.size, "M": program.memory}
-    library = build("".join(units), lambda: units, {"LANES": lanes, **sizes})
+    library = build("".join(units), lambda: units, {"LANES": lanes, **sizes, **defines})
     x, y = np.ascontiguousarray(columns, float), np.full((result.size, lanes), np.nan)
     library.call(*(a.ctypes.data_as(ctypes.c_void_p) for a in (x, y)))
     return y
@@ -116,6 +116,45 @@ def test_equal_operations_are_shared():
     text = text_of(function, 1)
     assert text.count("num_sin(") == 1
     assert text.count(" + ") == 1
+
+
+def test_a_masked_matrix_is_chosen_once_and_keeps_its_zeros():
+    def function(x):
+        masked = jnp.where(x[0] > 0, jnp.array([[x[1], 0.0], [0.0, x[2]]]), 0.0)
+        return jnp.ravel(masked @ x[3:].reshape(2, 2))
+
+    text = text_of(function, 7)
+    assert text.count("SELECT(") == 2
+    assert text.count(" * ") == 4
+    columns = RNG.normal(size=(7, 8))
+    want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
+    np.testing.assert_allclose(in_c(function, columns), want, rtol=1e-14, atol=0)
+
+
+def test_a_number_that_divides_several_divides_once():
+    def function(x):
+        return jnp.concatenate([x[1:] * jax.lax.rsqrt(x[0]), x[1:2] / x[2]])
+
+    text = text_of(function, 5)
+    assert text.count(" / ") == 2
+    columns = RNG.uniform(1.0, 2.0, size=(5, 8))
+    want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
+    np.testing.assert_allclose(in_c(function, columns), want, rtol=1e-15)
+
+
+def test_quick_functions_have_the_same_bits_in_a_lane_and_alone():
+    def function(x):
+        return jnp.concatenate([jnp.sin(x), jnp.cos(x), jnp.exp(x), jnp.log(jnp.abs(x))])
+
+    columns = np.concatenate(
+        [RNG.normal(size=(3, 8)) * 10.0 ** RNG.integers(-8, 3, size=8), RNG.normal(size=(1, 8)) * 1e6]
+    )
+    got = in_c(function, columns, QUICK=1)
+    alone = np.concatenate([in_c(function, columns[:, k : k + 1], QUICK=1) for k in range(8)], axis=1)
+    np.testing.assert_array_equal(got, alone)
+    with np.errstate(over="ignore"):
+        want = np.concatenate([np.sin(columns), np.cos(columns), np.exp(columns), np.log(np.abs(columns))])
+    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def test_a_result_may_be_an_argument_or_a_constant():

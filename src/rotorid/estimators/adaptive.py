@@ -77,7 +77,7 @@ from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten, whiten_with_log_det
 from rotorid.numerics.conditioning import joseph_updates
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.products import product
+from rotorid.numerics.products import congruence, mirrored, product
 from rotorid.signals.samples import Samples
 
 _PROBABLE = 0.05  # weight of a hypothesis
@@ -181,8 +181,8 @@ class Adaptive(AbstractEstimator):
         def propagate(hypothesis):
             z, P = hypothesis
             z, F = self.joint.transition(z, u, tuning.values, step)
-            F = retention[:, None] * F
-            return z, product(product(F, P), F.T) + jnp.diag(noise * noise)
+            P = retention[:, None] * congruence(F, P) * retention
+            return z, mirrored(P + jnp.diag(noise * noise))
 
         z, P = jax.lax.map(propagate, (h.z, h.P))
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))
@@ -268,7 +268,7 @@ class Adaptive(AbstractEstimator):
         outputs, m, noise = self.joint.system.outputs, sample.mask, self.tuning.measurement_noise
         expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
         H = jnp.where(m[:, None], H, 0.0)
-        HP = product(H, P)
+        HP = product(H, mirrored(P))
         R = jnp.where(m, noise**2, 1.0)
         innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
         S = product(HP, H.T) + jnp.diag(R)

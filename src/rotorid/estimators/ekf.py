@@ -25,7 +25,7 @@ from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
 from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.products import product
+from rotorid.numerics.products import congruence, mirrored, product
 from rotorid.signals.samples import Samples
 
 
@@ -52,8 +52,8 @@ class EKF(AbstractGaussianFilter):
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         z_next, F = self.joint.transition(z, u, self.tuning.values, dt)
-        F = retention[:, None] * F
-        return z_next, product(product(F, uncertainty), F.T) + jnp.diag(noise * noise)
+        P = retention[:, None] * congruence(F, uncertainty) * retention
+        return z_next, mirrored(P + jnp.diag(noise * noise))
 
     def _measurement_update(
         self,
@@ -86,10 +86,10 @@ class EKF(AbstractGaussianFilter):
             is_accepted = trusted[i] | (
                 distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
             )
-            P_updated = joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct)
-            P = jnp.where(is_accepted, P_updated, P)
-            correction = jnp.where(is_accepted, correction + w @ A, correction)
-            nis = jnp.where(is_accepted, nis + distance, nis)
+            A, inverse, used = (jnp.where(is_accepted, B, 0.0) for B in (A, inverse, w))
+            P = mirrored(joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct))
+            correction = correction + used @ A
+            nis = nis + used @ used
             accepted.append(is_accepted)
         return MeasurementUpdate(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
 

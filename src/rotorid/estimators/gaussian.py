@@ -89,16 +89,20 @@ class InnovationBias(eqx.Module):
         return cls(jnp.zeros(dim, dtype), jnp.zeros(dim, dtype))
 
     def updated(
-        self, w: Float[Array, " measured"], dt: Float[Array, " measured"], memory: Float[Array, ""] | float
+        self,
+        w: Float[Array, " measured"],
+        is_measured: Bool[Array, " measured"],
+        dt: Float[Array, ""],
+        memory: Float[Array, ""] | float,
     ) -> InnovationBias:
-        """After innovations w, dt (s) after the ones before, 0 where not measured. memory: of the mean, s."""
-        share = dt / (dt + memory)
+        """After innovations w, dt (s) after the ones before. memory: of the mean, s."""
+        share = jnp.where(is_measured, dt / (dt + memory), 0.0)
         variance = (1.0 - share) ** 2 * self.variance + share**2
         return InnovationBias(self.mean + share * (w - self.mean), variance)
 
     def exceeds(self, gate: Float[Array, ""], least: Float[Array, ""] | float = 0.0) -> Bool[Array, ""]:
         """Whether a mean is further from zero than by gate of its standard deviations, and than by least."""
-        return jnp.any(jnp.abs(self.mean) > jnp.maximum(gate * jnp.sqrt(self.variance), least))
+        return jnp.any(self.mean**2 > jnp.maximum(gate**2 * self.variance, least**2))
 
 
 class AgileFilter(eqx.Module):
@@ -277,9 +281,9 @@ class AbstractGaussianFilter(AbstractEstimator):
         is_measured = measured_blocks(outputs, sample.mask)
         rejection_time = rejection_times(state.blocks.rejection_time, is_measured, accepted, sample.dt)
         is_overdue = rejection_time > tuning.thresholds.patience
-        w, passed = _limited_innovations(step, sample), jnp.where(sample.mask, sample.dt, 0.0)
-        bias = state.bias.updated(w, passed, tuning.thresholds.bias_memory)
-        slow_bias = state.slow_bias.updated(w, passed, SLOW_BIAS_MEMORY)
+        w = _limited_innovations(step, sample)
+        bias = state.bias.updated(w, sample.mask, sample.dt, tuning.thresholds.bias_memory)
+        slow_bias = state.slow_bias.updated(w, sample.mask, sample.dt, SLOW_BIAS_MEMORY)
         is_biased = self._is_biased(bias, slow_bias, state.consistency)
         is_inconsistent = jnp.any(is_overdue) | is_biased
         is_reset = jnp.any(is_overdue) | (is_biased & ~is_sound)

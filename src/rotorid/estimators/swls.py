@@ -44,7 +44,7 @@ from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.products import product
+from rotorid.numerics.products import congruence, product
 from rotorid.numerics.tridiagonal import Link, solve_chain
 from rotorid.signals.samples import Samples
 
@@ -122,7 +122,7 @@ class SWLS(AbstractGaussianFilter):
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Window]:
         ahead, F = self.preintegration.extend(uncertainty.ahead, u, self.tuning.values, dt, retention, noise)
-        P = product(product(F, uncertainty.P), F.T) + jnp.diag(noise * noise)
+        P = congruence(F, uncertainty.P) + jnp.diag(noise * noise)
         return ahead.end, eqx.tree_at(lambda s: (s.ahead, s.P), uncertainty, (ahead, P))
 
     def _measurement_update(
@@ -221,9 +221,7 @@ class SWLS(AbstractGaussianFilter):
                 is_unweighted,
             )
             J = _right_jacobian(space, mean)
-            chain = solve_chain(
-                mean, product(product(J, window.prior_covariance), J.T), rows, self._link, direct
-            )
+            chain = solve_chain(mean, congruence(J, window.prior_covariance), rows, self._link, direct)
             second_point = space.plus(x[1], chain.mean[1]), chain.covariance[1]
             return jax.vmap(space.plus)(x, chain.d), second_point, chain.last
 

@@ -211,7 +211,7 @@ class Joint:
         term = J
         F = jnp.eye(self.space.dim, dtype=z.dtype) + J
         for k in range(2, {"euler": 1, "midpoint": 2, "rk4": 4}[self.method] + 1):
-            term = product(J, term) / k
+            term = (1.0 / k) * product(J, term)
             F = F + term
         return z_next, self._with_lag_rows(F, z, u, values, dt) if solved else F
 

@@ -34,6 +34,11 @@ def compact() -> Iterator[None]:
         _COMPACT.reset(token)
 
 
+def is_compact() -> bool:
+    """Whether the trace is one for small code."""
+    return _COMPACT.get()
+
+
 def map_rows(function: Callable[[Any], Any], rows: Any) -> Any:
     """Apply a function to every row of an array (or of a pytree of arrays), and stack the results."""
     return jax.lax.map(function, rows) if _COMPACT.get() else jax.vmap(function)(rows)

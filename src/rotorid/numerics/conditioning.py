@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from jaxtyping import Array, Float
 
-from rotorid.numerics.products import product
+from rotorid.numerics.products import mirrored, product
 
 
 def joseph_update(
@@ -66,4 +66,4 @@ def joseph_updates(
     covariance = P - product(A.T, A)
     for rows, place in direct:
         covariance = joseph_update(covariance, H[rows], R[rows], product(A.T, inverse[:, rows]), place)
-    return covariance
+    return mirrored(covariance)

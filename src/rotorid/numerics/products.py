@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 from jaxtyping import Array, Float
 
-from rotorid.numerics.compact import routine
+from rotorid.numerics.compact import is_compact, routine
 
 _WRITTEN_OUT = 24
 """Inner dimension up to which a product is written out; compiling takes too long beyond."""
+
+_IN_LOOPS = 200
+"""Size of a matrix from which compact code computes it in loops."""
 
 
 @routine
@@ -22,3 +26,21 @@ def product(A: Float[Array, "n k"], B: Float[Array, "k m"]) -> Float[Array, "n m
     for k in range(1, A.shape[1]):
         total = total + A[:, k : k + 1] * B[k : k + 1]
     return total
+
+
+def congruence(F: Float[Array, "m n"], P: Float[Array, "n n"]) -> Float[Array, "m m"]:
+    """F P F^T of a symmetric P, symmetric to the last bit where it is written out."""
+    return product(product(F, P), F.T) if is_compact() else mirrored(product(product(F, mirrored(P)), F.T))
+
+
+def mirrored(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The symmetric matrix with the lower triangle of A, which is symmetric but for rounding.
+
+    C then computes no more than this half: what nothing reads is not written. In compact code a large A, which is made by
+    loops, stays as it is.
+    """
+    if is_compact() and A.size >= _IN_LOOPS:
+        return A
+    rows, columns = np.indices(A.shape)
+    lower = A.shape[0] * np.maximum(rows, columns) + np.minimum(rows, columns)
+    return A.reshape(-1)[lower]

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from rotorid.numerics.cholesky import whiten
 from rotorid.numerics.conditioning import joseph_updates
-from rotorid.numerics.products import product
+from rotorid.numerics.products import mirrored, product
 
 
 class Link(NamedTuple):
@@ -62,7 +62,7 @@ def solve_chain(
         m, P = prior
         F, c, Q, H, r, R = link(row)
         FP = product(F, P)
-        m_ahead, P_ahead = F @ m + c, product(FP, F.T) + Q
+        m_ahead, P_ahead = F @ m + c, mirrored(product(FP, F.T) + Q)
         HP = product(H, P_ahead)
         w, A, inverse = whiten(
             product(HP, H.T) + jnp.diag(R), r - H @ m_ahead, HP, jnp.eye(len(R), dtype=R.dtype)

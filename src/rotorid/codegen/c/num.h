@@ -60,7 +60,7 @@ LANE_BY_LANE(sinh) LANE_BY_LANE(cosh) LANE_BY_LANE(tanh)
 LANE_BY_LANE(asinh) LANE_BY_LANE(acosh) LANE_BY_LANE(atanh)
 LANE_BY_LANE_2(pow) LANE_BY_LANE_2(atan2) LANE_BY_LANE_2(fmod)
 
-#ifdef QUICK /* where one particle need not give the bits of a lane */
+#ifdef QUICK
 #include "quick.h"
 #else
 LANE_BY_LANE(exp) LANE_BY_LANE(log) LANE_BY_LANE(sin) LANE_BY_LANE(cos)

@@ -1,4 +1,5 @@
-/* Functions of LANES numbers at once, right to 3 units in the last place; what is too large for that goes one by one.
+/* Functions of LANES numbers at once, right to 3 units in the last place; what is too large for that goes one by one. A number
+   has the same result in any lane, and alone.
 
    sin, cos    a - k pi/2 in three parts, then Taylor series up to |a| = pi/4
    exp         a - k log 2 in two parts, then the Taylor series up to |a| = log(2)/2, times 2^k
@@ -7,24 +8,43 @@
 #define ROTORID_QUICK_H
 #include <string.h>
 
-#define BITS(v) ((mask)(v))
 #define ROUNDER NUM(0x1.8p52)
+
+#if LANES == 1
+#define OF_LANE(m, i) (m)
+#define AS_NUM(k) ((num)(k))
+#else
+#define OF_LANE(m, i) ((m)[i])
+#define AS_NUM(k) __builtin_convertvector(k, num)
+#endif
+
+static inline mask bits_of(num v) {
+  mask m;
+  memcpy(&m, &v, sizeof m);
+  return m;
+}
+
+static inline num from_bits(mask m) {
+  num v;
+  memcpy(&v, &m, sizeof v);
+  return v;
+}
 
 static inline int any(mask m) {
   int64_t found = 0;
-  for (int i = 0; i < LANES; i++) found |= m[i];
+  for (int i = 0; i < LANES; i++) found |= OF_LANE(m, i);
   return found != 0;
 }
 
 #define SLOWLY(name, outside, a, quick)                                      \
   if (__builtin_expect(any(outside), 0))                                     \
     for (int i = 0; i < LANES; i++)                                          \
-      if ((outside)[i]) LANE(quick, i) = name(LANE(a, i));
+      if (OF_LANE(outside, i)) LANE(quick, i) = name(LANE(a, i));
 
 /* a = k pi/2 + the result, |result| <= pi/4; k in the lowest bits of *quadrant. */
 static inline num reduced(num a, mask *quadrant) {
   const num shifted = a * NUM(0x1.45f306dc9c883p-1) + ROUNDER, k = shifted - ROUNDER;
-  *quadrant = BITS(shifted);
+  *quadrant = bits_of(shifted);
   return ((a - k * NUM(0x1.921fb544p0)) - k * NUM(0x1.0b4611a6p-34)) - k * NUM(0x1.3198a2e037073p-69);
 }
 
@@ -56,7 +76,7 @@ static inline num num_sin(num a) {
   mask k;
   const num r = reduced(a, &k), s = r * r;
   const num found = SELECT(MASK((k & 1) != 0), cosine(s), sine(r, s));
-  num result = (num)(BITS(found) ^ ((k & 2) << 62));
+  num result = from_bits(bits_of(found) ^ ((k & 2) << 62));
   SLOWLY(sin, FAR(a, 1e5), a, result)
   return result;
 }
@@ -65,7 +85,7 @@ static inline num num_cos(num a) {
   mask k;
   const num r = reduced(a, &k), s = r * r;
   const num found = SELECT(MASK((k & 1) != 0), sine(r, s), cosine(s));
-  num result = (num)(BITS(found) ^ (((k + 1) & 2) << 62));
+  num result = from_bits(bits_of(found) ^ (((k + 1) & 2) << 62));
   SLOWLY(cos, FAR(a, 1e5), a, result)
   return result;
 }
@@ -85,15 +105,15 @@ static inline num num_exp(num a) {
   t = t * r + NUM(1.0 / 24.0);
   t = t * r + NUM(1.0 / 6.0);
   t = t * r + NUM(0.5);
-  const num power = (num)((BITS(shifted) - BITS(ROUNDER) + 1023) << 52);
+  const num power = from_bits((bits_of(shifted) - bits_of(ROUNDER) + 1023) << 52);
   num result = (ONE + (r + r * r * t)) * power;
   SLOWLY(exp, FAR(a, 700.0), a, result)
   return result;
 }
 
 static inline num num_log(num a) {
-  const mask shift = BITS(a) - BITS(NUM(0x1.6a09e667f3bcdp-1)), k = shift >> 52;
-  const num b = (num)(BITS(a) - (k << 52)), z = (b - ONE) / (b + ONE), s = z * z;
+  const mask shift = bits_of(a) - bits_of(NUM(0x1.6a09e667f3bcdp-1)), k = shift >> 52;
+  const num b = from_bits(bits_of(a) - (k << 52)), z = (b - ONE) / (b + ONE), s = z * z;
   num t = NUM(1.0 / 21.0);
   t = t * s + NUM(1.0 / 19.0);
   t = t * s + NUM(1.0 / 17.0);
@@ -104,7 +124,7 @@ static inline num num_log(num a) {
   t = t * s + NUM(1.0 / 7.0);
   t = t * s + NUM(1.0 / 5.0);
   t = t * s + NUM(1.0 / 3.0);
-  const num whole = __builtin_convertvector(k, num);
+  const num whole = AS_NUM(k);
   num result = whole * NUM(0x1.62e42feep-1) + (whole * NUM(0x1.a39ef35793c76p-33) + (z + z) * (ONE + s * t));
   const mask outside = ~(MASK(a >= NUM(0x1p-1022)) & MASK(a < NUM(INFINITY)));
   SLOWLY(log, outside, a, result)

@@ -10,6 +10,8 @@
 
 SEEN const long memory_size = M_SIZE;
 
+enum { STATE_AT = X_SIZE - STATE_SIZE };
+
 void init(const num *x, num *y, num *m);
 void step(const num *x, num *y, num *m);
 
@@ -21,53 +23,56 @@ typedef struct {
   int64_t count, flight, step, kind;
 } leaf;
 
-static double get(const leaf *l, int64_t i) {
-  switch (l->kind) {
-    case FLOAT: return ((const double *)l->data)[i];
-    case INTEGER: return (double)((const int64_t *)l->data)[i];
-    default: return (double)((const uint8_t *)l->data)[i];
+/* COPY for all numbers i of a leaf, with its data as the type of its kind. */
+#define OF_KIND(l, start, COPY)                                                     \
+  switch ((l)->kind) {                                                              \
+    case FLOAT: { double *p = (double *)(l)->data + (start); COPY(double) break; }  \
+    case INTEGER: { int64_t *p = (int64_t *)(l)->data + (start); COPY(int64_t) break; } \
+    default: { uint8_t *p = (uint8_t *)(l)->data + (start); COPY(uint8_t) }         \
   }
-}
-
-static void set(const leaf *l, int64_t i, double value) {
-  switch (l->kind) {
-    case FLOAT: ((double *)l->data)[i] = value; break;
-    case INTEGER: ((int64_t *)l->data)[i] = (int64_t)value; break;
-    default: ((uint8_t *)l->data)[i] = value != 0.0;
-  }
-}
+#define READ(type) for (int64_t i = 0; i < count; i++) lane[i * LANES] = (real)p[i];
+#define WRITE(type) for (int64_t i = 0; i < count; i++) p[i] = (type)lane[i * LANES];
 
 /* Lanes past the last flight repeat it. */
 static num *gather(num *x, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k) {
-  for (int64_t j = 0; j < n; j++)
-    for (int64_t i = 0; i < leaves[j].count; i++, x++)
-      for (int64_t lane = 0; lane < LANES; lane++) {
-        const int64_t f = flight + lane < flights ? flight + lane : flights - 1;
-        LANE(*x, lane) = get(&leaves[j], f * leaves[j].flight + k * leaves[j].step + i);
-      }
+  for (const leaf *l = leaves; l < leaves + n; l++) {
+    const int64_t count = l->count;
+    for (int64_t j = 0; j < LANES; j++) {
+      const int64_t f = flight + j < flights ? flight + j : flights - 1;
+      real *lane = (real *)x + j;
+      OF_KIND(l, f * l->flight + k * l->step, READ)
+    }
+    x += count;
+  }
   return x;
 }
 
 static void scatter(const num *y, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k) {
-  for (int64_t j = 0; j < n; j++)
-    for (int64_t i = 0; i < leaves[j].count; i++, y++)
-      for (int64_t lane = 0; lane < LANES && flight + lane < flights; lane++)
-        set(&leaves[j], (flight + lane) * leaves[j].flight + k * leaves[j].step + i, LANE(*y, lane));
+  for (const leaf *l = leaves; l < leaves + n; l++) {
+    const int64_t count = l->count;
+    for (int64_t j = 0; j < LANES && flight + j < flights; j++) {
+      const real *lane = (const real *)y + j;
+      OF_KIND(l, (flight + j) * l->flight + k * l->step, WRITE)
+    }
+    y += count;
+  }
 }
 
-/* Estimates after every sample of every flight. Whether there was memory for it. */
+/* Estimates after every sample of every flight. Whether there was memory for it. The state that a step writes is that of the
+   next column x. */
 SEEN int run_flights(int64_t flights, int64_t steps, int64_t n_fixed, const leaf *fixed, int64_t n_samples,
                  const leaf *samples, int64_t n_estimates, const leaf *estimates) {
-  num x[X_SIZE], y[Y_SIZE], *m = aligned_alloc(sizeof(num), (M_SIZE + 1) * sizeof(num));
+  num columns[2][STATE_AT + Y_SIZE], *m = aligned_alloc(sizeof(num), (M_SIZE + 1) * sizeof(num));
   if (!m) return 0;
   for (int64_t flight = 0; flight < flights; flight += LANES) {
-    num *sample = gather(x, fixed, n_fixed, flight, flights, 0);
-    num *state = gather(sample, samples, n_samples, flight, flights, 0);
-    init(x, state, m);
+    num *sample;
+    for (int i = 1; i >= 0; i--) sample = gather(columns[i], fixed, n_fixed, flight, flights, 0);
+    gather(sample, samples, n_samples, flight, flights, 0);
+    init(columns[0], columns[0] + STATE_AT, m);
     for (int64_t k = 0; k < steps; k++) {
-      gather(sample, samples, n_samples, flight, flights, k);
+      num *x = columns[k % 2], *y = columns[(k + 1) % 2] + STATE_AT;
+      gather(x + (sample - columns[0]), samples, n_samples, flight, flights, k);
       step(x, y, m);
-      memcpy(state, y, STATE_SIZE * sizeof(num));
       scatter(y + STATE_SIZE, estimates, n_estimates, flight, flights, k);
     }
   }
@@ -77,13 +82,13 @@ SEEN int run_flights(int64_t flights, int64_t steps, int64_t n_fixed, const leaf
 
 #if LANES == 1
 /* The state before the first sample. */
-SEEN void start(double *x, double *m) { init(x, x + X_SIZE - STATE_SIZE, m); }
+SEEN void start(double *x, double *m) { init(x, x + STATE_AT, m); }
 
 /* One more sample: the state in x moves on, and the estimate is written. */
 SEEN void advance(double *x, double *m, int64_t n, const leaf *estimate) {
   double y[Y_SIZE];
   step(x, y, m);
-  memcpy(x + X_SIZE - STATE_SIZE, y, STATE_SIZE * sizeof(double));
+  memcpy(x + STATE_AT, y, STATE_SIZE * sizeof(double));
   scatter(y + STATE_SIZE, estimate, n, 0, 1, 0);
 }
 #endif

@@ -68,7 +68,7 @@ class CompiledEstimator:
         """The compiled code for this number of flights in parallel. Raises NotCompiledError and BuildError."""
         with self._lock:
             if lanes not in self._libraries:
-                self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes})
+                self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes, "QUICK": 1})
             return self._libraries[lanes]
 
     def _units(self) -> list[str]:

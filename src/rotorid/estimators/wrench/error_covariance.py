@@ -15,7 +15,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.numerics.products import product
+from rotorid.numerics.products import congruence, mirrored, product
 
 Matrix = Float[Array, "3 3"]
 Errors = Float[Array, "9 9"]
@@ -41,7 +41,7 @@ def propagate_errors(
     I, O = jnp.eye(3, dtype=errors.dtype), jnp.zeros((3, 3), errors.dtype)  # noqa: E741
     F = jnp.block([[I, O, O], [O, I, -wrench_by_s], [s_by_wrench, O, I]])
     noise = jnp.concatenate([drift, jnp.zeros(3, errors.dtype), s_growth]) ** 2
-    return _propagate(errors, F) + jnp.diag(noise)
+    return congruence(F, errors) + jnp.diag(noise)
 
 
 def with_measured_s(
@@ -55,7 +55,7 @@ def with_measured_s(
     share = jnp.where(is_measured, 1.0, 0.0)
     F = jnp.block([[I, O, O], [O, I, share * wrench_by_s], [O, O, (1.0 - share) * I]])
     G = jnp.concatenate([O, -share * wrench_by_s, share * I])
-    return _propagate(errors, F), G * std
+    return congruence(F, errors), G * std
 
 
 def update_errors(
@@ -83,7 +83,7 @@ def update_errors(
         ]
     )
     G = product(F, factors) + direct
-    return _propagate(errors, F) + product(G, G.T)
+    return mirrored(congruence(F, errors) + product(G, G.T))
 
 
 def innovation_covariance(
@@ -94,8 +94,4 @@ def innovation_covariance(
 ) -> Matrix:
     """Covariance of H (e, r, s) + the noise of rho."""
     G = product(H, factors) + momentum_noise
-    return product(product(H, errors), H.T) + product(G, G.T)
-
-
-def _propagate(P: Errors, F: Float[Array, "9 9"]) -> Errors:
-    return product(product(F, P), F.T)
+    return congruence(H, errors) + product(G, G.T)
