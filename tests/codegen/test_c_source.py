@@ -144,17 +144,27 @@ def test_a_number_that_divides_several_divides_once():
 
 def test_quick_functions_have_the_same_bits_in_a_lane_and_alone():
     def function(x):
-        return jnp.concatenate([jnp.sin(x), jnp.cos(x), jnp.exp(x), jnp.log(jnp.abs(x))])
+        angles = [jnp.arctan2(x[:4], x[4:]), jnp.arctan2(x[4:], x[:4])]
+        return jnp.concatenate([jnp.sin(x), jnp.cos(x), jnp.exp(x), jnp.log(jnp.abs(x)), *angles])
 
-    columns = np.concatenate(
-        [RNG.normal(size=(3, 8)) * 10.0 ** RNG.integers(-8, 3, size=8), RNG.normal(size=(1, 8)) * 1e6]
-    )
-    got = in_c(function, columns, QUICK=1)
-    alone = np.concatenate([in_c(function, columns[:, k : k + 1], QUICK=1) for k in range(8)], axis=1)
-    np.testing.assert_array_equal(got, alone)
-    with np.errstate(over="ignore"):
-        want = np.concatenate([np.sin(columns), np.cos(columns), np.exp(columns), np.log(np.abs(columns))])
-    np.testing.assert_allclose(got, want, rtol=1e-12)
+    def in_numpy(x):
+        angles = [np.arctan2(x[:4], x[4:]), np.arctan2(x[4:], x[:4])]
+        return np.concatenate([np.sin(x), np.cos(x), np.exp(x), np.log(np.abs(x)), *angles])
+
+    columns = RNG.normal(size=(8, 400)) * 10.0 ** RNG.integers(-8, 3, size=(8, 400))
+    columns[:2, :8] *= 1e6
+    columns[[0, 4], 8:16] = [
+        [0.0, -0.0, 0.0, -0.0, 1.0, -1.0, np.inf, np.nan],
+        [0.0, 0.0, -0.0, -0.0, 0.0, -0.0, -np.inf, 1.0],
+    ]
+    for k in range(0, 400, 8):
+        lanes = columns[:, k : k + 8]
+        got = in_c(function, lanes, QUICK=1)
+        alone = np.concatenate([in_c(function, lanes[:, i : i + 1], QUICK=1) for i in range(8)], axis=1)
+        np.testing.assert_array_equal(got, alone)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(got, in_numpy(lanes), rtol=1e-15, atol=1e-15)
+            np.testing.assert_array_equal(np.signbit(got[32:]), np.signbit(in_numpy(lanes)[32:]))
 
 
 def test_a_result_may_be_an_argument_or_a_constant():

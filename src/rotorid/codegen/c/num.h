@@ -58,12 +58,12 @@ LANE_BY_LANE(expm1) LANE_BY_LANE(log1p) LANE_BY_LANE(erf) LANE_BY_LANE(tan)
 LANE_BY_LANE(asin) LANE_BY_LANE(acos) LANE_BY_LANE(atan)
 LANE_BY_LANE(sinh) LANE_BY_LANE(cosh) LANE_BY_LANE(tanh)
 LANE_BY_LANE(asinh) LANE_BY_LANE(acosh) LANE_BY_LANE(atanh)
-LANE_BY_LANE_2(pow) LANE_BY_LANE_2(atan2) LANE_BY_LANE_2(fmod)
+LANE_BY_LANE_2(pow) LANE_BY_LANE_2(fmod)
 
 #ifdef QUICK
 #include "quick.h"
 #else
-LANE_BY_LANE(exp) LANE_BY_LANE(log) LANE_BY_LANE(sin) LANE_BY_LANE(cos)
+LANE_BY_LANE(exp) LANE_BY_LANE(log) LANE_BY_LANE(sin) LANE_BY_LANE(cos) LANE_BY_LANE_2(atan2)
 #endif
 
 /* As in JAX: not a number if one of them is not. */

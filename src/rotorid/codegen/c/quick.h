@@ -3,7 +3,8 @@
 
    sin, cos    a - k pi/2 in three parts, then Taylor series up to |a| = pi/4
    exp         a - k log 2 in two parts, then the Taylor series up to |a| = log(2)/2, times 2^k
-   log         a = 2^k b with b in sqrt(1/2) .. sqrt(2): k log 2 + 2 artanh((b - 1) / (b + 1)) */
+   log         a = 2^k b with b in sqrt(1/2) .. sqrt(2): k log 2 + 2 artanh((b - 1) / (b + 1))
+   atan2       the smaller over the larger is tan(k pi/8 + t), k = 0, 1 or 2, |t| <= pi/16: Taylor series in tan t */
 #ifndef ROTORID_QUICK_H
 #define ROTORID_QUICK_H
 #include <string.h>
@@ -128,6 +129,37 @@ static inline num num_log(num a) {
   num result = whole * NUM(0x1.62e42feep-1) + (whole * NUM(0x1.a39ef35793c76p-33) + (z + z) * (ONE + s * t));
   const mask outside = ~(MASK(a >= NUM(0x1p-1022)) & MASK(a < NUM(INFINITY)));
   SLOWLY(log, outside, a, result)
+  return result;
+}
+
+static inline num num_atan2(num y, num x) {
+  const num a = num_fabs(y), b = num_fabs(x);
+  const mask steep = MASK(a > b);
+  const num low = SELECT(steep, b, a), high = SELECT(steep, a, b);
+  const mask first = MASK(low > NUM(0x1.975f5e0553158p-3) * high), second = MASK(low > NUM(0x1.561b82ab7f990p-1) * high);
+  const num c = SELECT(second, ONE, SELECT(first, NUM(0x1.a827999fcef32p-2), ZERO));
+  const num start = SELECT(second, NUM(0x1.921fb54442d18p-1), SELECT(first, NUM(0x1.921fb54442d18p-2), ZERO));
+  const num t = (low - c * high) / SELECT(MASK(high > ZERO), high + c * low, ONE), s = t * t;
+  num p = NUM(-1.0 / 23.0);
+  p = p * s + NUM(1.0 / 21.0);
+  p = p * s - NUM(1.0 / 19.0);
+  p = p * s + NUM(1.0 / 17.0);
+  p = p * s - NUM(1.0 / 15.0);
+  p = p * s + NUM(1.0 / 13.0);
+  p = p * s - NUM(1.0 / 11.0);
+  p = p * s + NUM(1.0 / 9.0);
+  p = p * s - NUM(1.0 / 7.0);
+  p = p * s + NUM(1.0 / 5.0);
+  p = p * s - NUM(1.0 / 3.0);
+  const num acute = start + (t + t * (s * p));
+  const num upper = SELECT(steep, NUM(0x1.921fb54442d18p0) - (acute - NUM(0x1.1a62633145c07p-54)), acute);
+  const num left = NUM(0x1.921fb54442d18p1) - (upper - NUM(0x1.1a62633145c07p-53));
+  const num angle = SELECT(MASK(bits_of(x) < 0), left, upper);
+  num result = from_bits(bits_of(angle) | (bits_of(y) & bits_of(-ZERO)));
+  const mask outside = ~MASK(high < NUM(INFINITY));
+  if (__builtin_expect(any(outside), 0))
+    for (int i = 0; i < LANES; i++)
+      if (OF_LANE(outside, i)) LANE(result, i) = atan2(LANE(y, i), LANE(x, i));
   return result;
 }
 
