@@ -31,7 +31,7 @@ FOLDER = Path(__file__).with_name("c")
 """The C files that come with rotorid."""
 
 _FLAGS = (
-    "-O2",
+    "-O3",
     "-march=native",
     "-ffp-contract=off",  # the same result in a lane as alone
     "-fno-math-errno",

@@ -19,6 +19,9 @@ from rotorid.numerics.compact import ROUTINE
 LEAST = 700
 """A call of fewer multiplications is written out."""
 
+_SUMS = 8
+"""A scalar product is summed in so many parts, which the processor adds side by side."""
+
 
 def is_routine(equation: Any) -> bool:
     """Whether an equation of a jaxpr calls a routine that is large enough for a loop."""
@@ -78,19 +81,31 @@ def _times(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Se
 
 def _tria(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]) -> list[str]:
     ((n, m),) = shapes
+    whole = m - m % _SUMS
+    sums = " + ".join(f"s[{k}]" for k in range(_SUMS))
     return [
         "{",
         f"num *restrict a = {places[0]}, *restrict c = {results[0]};",
-        f"num p[{n}], q[{n}];",
+        f"num p[{n}], row[{m}];",
         f"for (int i = 0; i < {n}; i++) {{",
-        f"for (int r = 0; r < {n}; r++) p[r] = ZERO;",
-        f"for (int r = i; r < {n}; r++)",
-        f"for (int l = 0; l < {m}; l++) p[r] = p[r] + a[{m} * r + l] * a[{m} * i + l];",
-        "const num square = SELECT(MASK(p[i] > ZERO), p[i], ONE), inverse = ONE / num_sqrt(square);",
-        f"for (int r = 0; r < {n}; r++) c[{n} * r + i] = p[r] * inverse;",
+        f"for (int l = 0; l < {m}; l++) row[l] = a[{m} * i + l];",
+        f"for (int r = 0; r < i; r++) c[{n} * r + i] = ZERO;",
+        f"for (int r = i; r < {n}; r++) {{",
+        f"const num *restrict b = a + {m} * r;",
+        f"num s[{_SUMS}] = {{ZERO}};",
+        f"for (int l = 0; l < {whole}; l += {_SUMS})",
+        f"for (int k = 0; k < {_SUMS}; k++) s[k] = s[k] + b[l + k] * row[l + k];",
+        f"for (int k = 0; k < {m - whole}; k++) s[k] = s[k] + b[{whole} + k] * row[{whole} + k];",
+        f"p[r] = {sums};",
+        "}",
+        "const num square = SELECT(MASK(p[i] > ZERO), p[i], ONE), scale = ONE / num_sqrt(square), inverse = ONE / square;",
+        f"for (int r = i; r < {n}; r++) c[{n} * r + i] = p[r] * scale;",
         f"for (int r = i + 1; r < {n}; r++) {{",
-        "q[r] = p[r] / square;",
-        f"for (int l = 0; l < {m}; l++) a[{m} * r + l] = a[{m} * r + l] - q[r] * a[{m} * i + l];",
+        f"num *restrict b = a + {m} * r;",
+        "const num q = p[r] * inverse;",
+        f"for (int l = 0; l < {whole}; l += {_SUMS})",
+        f"for (int k = 0; k < {_SUMS}; k++) b[l + k] = b[l + k] - q * row[l + k];",
+        f"for (int l = {whole}; l < {m}; l++) b[l] = b[l] - q * row[l];",
         "}",
         "}",
         "}",
