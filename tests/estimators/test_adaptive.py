@@ -102,6 +102,21 @@ def test_a_jump_is_found_and_timed(hovering):
     assert np.mean(health == Health.OK) > 0.9
 
 
+def test_the_size_of_a_recent_jump_is_not_called_known(hovering):
+    samples, mass = hovering
+    found = run(adaptive(SYSTEMS["bare"]), samples)
+    health, since = np.asarray(found.health), np.asarray(found.since_change)
+    is_recent = (since < 0.14) & (np.arange(1200) > 100)
+    assert 10 <= is_recent[600:640].sum() <= 20
+    assert np.all(health[is_recent] == Health.NO_INFORMATION)
+    is_wrong = np.abs(np.asarray(found.value[:, 0]) / mass - 1.0) > 0.09
+    assert np.flatnonzero(is_wrong & (health == Health.OK) & (np.arange(1200) > 100)).tolist() in (
+        [600],
+        [600, 601],
+        [],
+    )
+
+
 def test_lagged_estimates_are_more_accurate(hovering):
     samples, mass = hovering
     found = run(adaptive(SYSTEMS["bare"], lag=0.25), samples)

@@ -14,8 +14,9 @@ run length of R. Adams, D. MacKay, Bayesian online changepoint detection, 2007, 
 With known changepoints (`rotorid.models.known_changepoints`) every hypothesis is inflated by the covariance of a jump at each
 of them. Without branches the filter is one EKF with rates, which detects no changes itself.
 
-A single noisy sample can make a change probable until the next one contradicts it. While the mixture is wider by
-`_UNDECIDED` than one of its probable hypotheses, the health is NO_INFORMATION: the data do not yet decide about a change.
+A single noisy sample can make a change probable until the next one contradicts it, and the first samples after a real one tell
+its time better than its size. While a change less than `_SETTLING` ago is probable, or the mixture is wider by `_UNDECIDED`
+than one of its probable hypotheses, the health is NO_INFORMATION: the data do not yet decide about a change.
 
 A block of measurements is accepted if it passes the gate of at least one hypothesis. The estimate also has the parameters `lag`
 ago: a hypothesis whose change is younger than the lag contributes its estimate before the change.
@@ -80,7 +81,11 @@ from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import congruence, mirrored, product
 from rotorid.signals.samples import Samples
 
-_PROBABLE = 0.05  # weight of a hypothesis
+_PROBABLE = 0.05
+"""Weight of hypotheses that count."""
+
+_SETTLING = 0.15
+"""Time since a probable change, s, for which its size is not known."""
 
 _UNDECIDED = 3.0
 """Standard deviation of the mixture over that of a probable hypothesis, beyond which a change is undecided."""
@@ -344,10 +349,12 @@ class Adaptive(AbstractEstimator):
         )
 
     def _is_undecided(self, h: Hypotheses, P: Float[Array, "dim dim"]) -> Bool[Array, ""]:
-        """Whether the first tracked parameter is far less certain in the mixture (P) than in a probable hypothesis."""
+        """Whether a recent change is probable, or the first tracked parameter is far less certain in the mixture (P) than in a
+        probable hypothesis."""
         n = self.joint.states_dim
+        is_recent = jnp.sum(jnp.where(h.age < _SETTLING, jnp.exp(h.weight), 0.0)) > _PROBABLE
         variance = jnp.where(h.weight > jnp.log(_PROBABLE), h.P[:, n, n], jnp.inf)
-        return P[n, n] > _UNDECIDED**2 * jnp.min(variance)
+        return is_recent | (P[n, n] > _UNDECIDED**2 * jnp.min(variance))
 
     def _lagged_parameters(
         self, h: Hypotheses, lag: Float[Array, ""]
