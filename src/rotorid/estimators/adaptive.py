@@ -42,6 +42,7 @@ from rotorid.estimators.base import (
 )
 from rotorid.estimators.gaussian import (
     RESET_DRIFT_TIME,
+    covariance_ahead,
     directly_measured_states,
     process_std_over,
     usable_mask,
@@ -78,7 +79,7 @@ from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten, whiten_with_log_det
 from rotorid.numerics.conditioning import joseph_updates
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.products import congruence, mirrored, product
+from rotorid.numerics.products import mirrored, product
 from rotorid.signals.samples import Samples
 
 _PROBABLE = 0.05
@@ -186,8 +187,7 @@ class Adaptive(AbstractEstimator):
         def propagate(hypothesis):
             z, P = hypothesis
             z, F = self.joint.transition(z, u, tuning.values, step)
-            P = retention[:, None] * congruence(F, P) * retention
-            return z, mirrored(P + jnp.diag(noise * noise))
+            return z, covariance_ahead(F, P, retention, noise)
 
         z, P = jax.lax.map(propagate, (h.z, h.P))
         recovery = jnp.where(gap, RECOVERY, jnp.maximum(state.consistency.recovery_time - dt, 0.0))

@@ -17,7 +17,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rotorid.estimators.gaussian import AbstractGaussianFilter, MeasurementUpdate, directly_measured_states
+from rotorid.estimators.gaussian import (
+    AbstractGaussianFilter,
+    MeasurementUpdate,
+    covariance_ahead,
+    directly_measured_states,
+)
 from rotorid.estimators.monitoring import chi_square_quantile
 from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
@@ -25,7 +30,7 @@ from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
 from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.products import congruence, mirrored, product
+from rotorid.numerics.products import mirrored, product
 from rotorid.signals.samples import Samples
 
 
@@ -52,8 +57,7 @@ class EKF(AbstractGaussianFilter):
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         z_next, F = self.joint.transition(z, u, self.tuning.values, dt)
-        P = retention[:, None] * congruence(F, uncertainty) * retention
-        return z_next, mirrored(P + jnp.diag(noise * noise))
+        return z_next, covariance_ahead(F, uncertainty, retention, noise)
 
     def _measurement_update(
         self,
@@ -89,7 +93,7 @@ class EKF(AbstractGaussianFilter):
             A, inverse, used = (jnp.where(is_accepted, B, 0.0) for B in (A, inverse, w))
             P = mirrored(joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct))
             correction = correction + used @ A
-            nis = nis + used @ used
+            nis = nis + jnp.where(is_accepted, distance, 0.0)
             accepted.append(is_accepted)
         return MeasurementUpdate(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
 

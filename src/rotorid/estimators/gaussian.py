@@ -60,6 +60,7 @@ from rotorid.estimators.monitoring import (
 )
 from rotorid.estimators.tuning import SLOW_BIAS_MEMORY, Tuning
 from rotorid.models.joint import Joint
+from rotorid.numerics.products import congruence, mirrored
 from rotorid.signals.samples import Samples
 
 Uncertainty = Any
@@ -413,6 +414,18 @@ def usable_mask(
     direct = is_direct(joint)
     is_missing = jnp.any(direct & is_awaited & ~complete_blocks(outputs, mask))
     return mask & (~(is_new & is_missing) | per_dimension(outputs, direct))
+
+
+def covariance_ahead(
+    F: Float[Array, "dim dim"],
+    P: Float[Array, "dim dim"],
+    retention: Float[Array, " dim"],
+    noise: Float[Array, " dim"],
+) -> Float[Array, "dim dim"]:
+    """P a step later, F P F^T + Q. retention: 0 for a tangent dimension that is reset, else 1. noise: standard deviation that
+    is added."""
+    ahead = retention[:, None] * congruence(F, P) * retention
+    return mirrored(ahead + jnp.diag(noise * noise))
 
 
 def process_std_over(

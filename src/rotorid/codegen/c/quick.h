@@ -37,10 +37,10 @@ static inline int any(mask m) {
   return found != 0;
 }
 
-#define SLOWLY(name, outside, a, quick)                                      \
-  if (__builtin_expect(any(outside), 0))                                     \
-    for (int i = 0; i < LANES; i++)                                          \
-      if (OF_LANE(outside, i)) LANE(quick, i) = name(LANE(a, i));
+#define SLOWLY(outside, quick, of_lane_i)                \
+  if (__builtin_expect(any(outside), 0))                 \
+    for (int i = 0; i < LANES; i++)                      \
+      if (OF_LANE(outside, i)) LANE(quick, i) = of_lane_i;
 
 /* a = k pi/2 + the result, |result| <= pi/4; k in the lowest bits of *quadrant. */
 static inline num reduced(num a, mask *quadrant) {
@@ -78,7 +78,7 @@ static inline num num_sin(num a) {
   const num r = reduced(a, &k), s = r * r;
   const num found = SELECT(MASK((k & 1) != 0), cosine(s), sine(r, s));
   num result = from_bits(bits_of(found) ^ ((k & 2) << 62));
-  SLOWLY(sin, FAR(a, 1e5), a, result)
+  SLOWLY(FAR(a, 1e5), result, sin(LANE(a, i)))
   return result;
 }
 
@@ -87,7 +87,7 @@ static inline num num_cos(num a) {
   const num r = reduced(a, &k), s = r * r;
   const num found = SELECT(MASK((k & 1) != 0), sine(r, s), cosine(s));
   num result = from_bits(bits_of(found) ^ (((k + 1) & 2) << 62));
-  SLOWLY(cos, FAR(a, 1e5), a, result)
+  SLOWLY(FAR(a, 1e5), result, cos(LANE(a, i)))
   return result;
 }
 
@@ -108,7 +108,7 @@ static inline num num_exp(num a) {
   t = t * r + NUM(0.5);
   const num power = from_bits((bits_of(shifted) - bits_of(ROUNDER) + 1023) << 52);
   num result = (ONE + (r + r * r * t)) * power;
-  SLOWLY(exp, FAR(a, 700.0), a, result)
+  SLOWLY(FAR(a, 700.0), result, exp(LANE(a, i)))
   return result;
 }
 
@@ -128,7 +128,7 @@ static inline num num_log(num a) {
   const num whole = AS_NUM(k);
   num result = whole * NUM(0x1.62e42feep-1) + (whole * NUM(0x1.a39ef35793c76p-33) + (z + z) * (ONE + s * t));
   const mask outside = ~(MASK(a >= NUM(0x1p-1022)) & MASK(a < NUM(INFINITY)));
-  SLOWLY(log, outside, a, result)
+  SLOWLY(outside, result, log(LANE(a, i)))
   return result;
 }
 
@@ -156,10 +156,7 @@ static inline num num_atan2(num y, num x) {
   const num left = NUM(0x1.921fb54442d18p1) - (upper - NUM(0x1.1a62633145c07p-53));
   const num angle = SELECT(MASK(bits_of(x) < 0), left, upper);
   num result = from_bits(bits_of(angle) | (bits_of(y) & bits_of(-ZERO)));
-  const mask outside = ~MASK(high < NUM(INFINITY));
-  if (__builtin_expect(any(outside), 0))
-    for (int i = 0; i < LANES; i++)
-      if (OF_LANE(outside, i)) LANE(result, i) = atan2(LANE(y, i), LANE(x, i));
+  SLOWLY(~MASK(high < NUM(INFINITY)), result, atan2(LANE(y, i), LANE(x, i)))
   return result;
 }
 

@@ -115,7 +115,7 @@ class AirframeFit:
         process_noise: with which they were predicted.
         lag_of: what follows the commands with the motor lag (see `Airframe`).
         other_lag: what else might; None where the airframe or the logs leave no choice.
-        delay_covariance: what other minima of the command delay add to the covariance of the quantities; None: nothing.
+        delay_covariance: what other minima of the command delay add to the covariance of the quantities.
     """
 
     estimation: Estimation
@@ -123,8 +123,8 @@ class AirframeFit:
     windows: WindowData
     process_noise: ProcessNoise
     lag_of: str
-    other_lag: OtherLag | None = None
-    delay_covariance: Float[np.ndarray, "free free"] | None = None
+    other_lag: OtherLag | None
+    delay_covariance: Float[np.ndarray, "free free"]
 
     def with_fit(self, fit: Fit) -> AirframeFit:
         """The same with another covariance of its estimates."""

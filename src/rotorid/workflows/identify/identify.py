@@ -401,8 +401,7 @@ def _with_lag_uncertainty(airframe_fit: AirframeFit) -> AirframeFit:
     """The fit whose covariance contains what the other lag of the motors and other delays of the commands would change, as
     far as they are probable."""
     fit = airframe_fit.estimation.fit
-    if airframe_fit.delay_covariance is not None:
-        fit = fit.with_covariance(fit.covariance + airframe_fit.delay_covariance)
+    fit = fit.with_covariance(fit.covariance + airframe_fit.delay_covariance)
     if airframe_fit.other_lag is not None:
         fit = add_lag_uncertainty(fit, airframe_fit.other_lag)
     return airframe_fit.with_fit(fit)

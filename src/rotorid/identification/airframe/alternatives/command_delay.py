@@ -20,13 +20,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rotorid.identification.airframe.alternatives.lag_kind import other_lag_probability
+from rotorid.identification.airframe.alternatives.lag_kind import Minimum, probability_in_place
 from rotorid.identification.airframe.window_inputs import TIME_CONSTANT, AirframeInputs
 from rotorid.identification.fitting.estimation import Estimation, estimate_parameters
 from rotorid.identification.fitting.free_parameters import Prior
 from rotorid.identification.fitting.gauss_newton import GaussNewtonResult, gauss_newton
 from rotorid.identification.fitting.problem import EstimationProblem
-from rotorid.identification.fitting.uncertainty import sum_by_block
 from rotorid.identification.fitting.windows import evenly_spaced
 
 _DELAY: Final = "command_delay"
@@ -76,7 +75,11 @@ def other_delays(estimation: Estimation, loss: str) -> OtherDelays:
             found = _minimum(sample, start, own, sigma, loss)
             if found is None:
                 break
-            p = _probability(sample, found, own)
+            p = probability_in_place(
+                Minimum(sample, found.z, found.squared_residuals),
+                Minimum(sample, own.z, own.squared_residuals),
+                own.weight,
+            )
             odds.append(p / max(1.0 - p, _LEAST_DOUBT))
             differences.append(problem.quantities(found.z) - problem.quantities(own.z))
             if p > least:
@@ -123,14 +126,6 @@ def _minimum(
     if not first.cost(problem) < _FAR * cost:
         return None
     return gauss_newton(problem, first.z, first.x, sigma, loss, _STEPS, _TOLERANCE)
-
-
-def _probability(problem: EstimationProblem, found: GaussNewtonResult, own: GaussNewtonResult) -> float:
-    """p of a minimum in place of that of the fit."""
-    gain = 0.5 * own.weight * np.sum(found.squared_residuals - own.squared_residuals, axis=1)
-    e_found, e_own = problem.prior_errors(found.z), problem.prior_errors(own.z)
-    by_prior = 0.5 * float(e_found @ e_found - e_own @ e_own)
-    return other_lag_probability(sum_by_block(problem.data, gain), by_prior)
 
 
 def _command_step(problem: EstimationProblem) -> float:

@@ -54,6 +54,14 @@ class OtherLag(NamedTuple):
     difference: Float[np.ndarray, " free"]
 
 
+class Minimum(NamedTuple):
+    """A minimum of a problem. squared_residuals: of each window and output there, whitened."""
+
+    problem: EstimationProblem
+    z: Float[np.ndarray, " free"]
+    squared_residuals: Float[np.ndarray, "w compared"]
+
+
 def has_speed_lag(problem: EstimationProblem) -> bool:
     """Whether the motor lag of a problem is one of the rotor speeds, and not of the thrusts."""
     assert isinstance(problem.input_model, AirframeInputs)
@@ -86,11 +94,17 @@ def compare_problem(
         start, steps = gauss_newton(sample, z, x[which], sigma, loss, _STEPS, _TOLERANCE).z, _LAST_STEPS
     result = gauss_newton(other, start, x, sigma, loss, steps, _TOLERANCE)
     squares = own.predict(x, z, sigma).squared_residuals
-    gain = 0.5 * weight * np.sum(result.squared_residuals - squares, axis=1)
-    by_block = sum_by_block(own.data, gain)
-    by_prior = 0.5 * (np.sum(other.prior_errors(result.z) ** 2) - np.sum(own.prior_errors(z) ** 2))
+    found, mine = Minimum(other, result.z, result.squared_residuals), Minimum(own, z, squares)
     difference = other.quantities(result.z) - own.quantities(z)
-    return other, result.z, other_lag_probability(by_block, float(by_prior)), difference
+    return other, result.z, probability_in_place(found, mine, weight), difference
+
+
+def probability_in_place(other: Minimum, own: Minimum, weight: Float[np.ndarray, " w"]) -> float:
+    """p of a minimum in place of that of a fit to the same windows. weight: of each window in the fit."""
+    gain = 0.5 * weight * np.sum(other.squared_residuals - own.squared_residuals, axis=1)
+    squares = [np.sum(m.problem.prior_errors(m.z) ** 2) for m in (other, own)]
+    by_prior = 0.5 * float(squares[0] - squares[1])
+    return other_lag_probability(sum_by_block(own.problem.data, gain), by_prior)
 
 
 def other_lag_probability(by_block: Float[np.ndarray, " blocks"], by_prior: float) -> float:
