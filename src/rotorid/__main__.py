@@ -21,7 +21,9 @@ def main() -> None:
 
 def _command() -> None:
     from rotorid.cli import app
+    from rotorid.terminal.plain_characters import use_plain_characters
 
+    use_plain_characters()
     app(prog_name="rotorid")
 
 

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import stat
+import sys
 from pathlib import Path
 
 from rotorid.errors import SettingError
@@ -48,7 +49,7 @@ def code_folder(name: str) -> Path | None:
 
 def is_private(status: os.stat_result) -> bool:
     """Whether a file or folder belongs to this user, and no other user may write to it."""
-    return not hasattr(os, "getuid") or (
+    return sys.platform == "win32" or (
         status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )
 
@@ -60,7 +61,7 @@ def _check_private(folder: Path) -> None:
         if os.name == "posix" and stat.S_IMODE(status.st_mode) & 0o077:
             folder.chmod(0o700)
         return
-    if status.st_uid != os.getuid():
+    if sys.platform != "win32" and status.st_uid != os.getuid():
         reason, remedy = f"belongs to another user ({status.st_uid})", ""
     else:
         reason, remedy = "can be written to by other users", f"delete it (rm -r '{folder}'), or "

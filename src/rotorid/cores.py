@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 
 
 def available_cores() -> int:
     """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -110,7 +110,10 @@ def serve(application: App, listening: socket.socket) -> None:
             server.should_exit = True
 
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop)
+            try:
+                loop.add_signal_handler(number, stop)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
         await server.serve(sockets=[listening])
 
     asyncio.run(run())

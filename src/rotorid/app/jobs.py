@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,10 @@ from rotorid.terminal import progress_lines
 KILL_AFTER: Final = 5.0
 """Time from the interrupt of a cancelled command to its end by force, s."""
 
+_INTERRUPT: Final = getattr(
+    signal, "CTRL_BREAK_EVENT", signal.SIGINT
+)  # Windows has no SIGINT for another process
+_OWN_GROUP: Final = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 _INTERRUPTED: Final = 130  # exit code
 _MOST_OUTPUT: Final = 200_000  # characters
 _LONGEST_LINE: Final = 1 << 20  # bytes
@@ -63,6 +68,7 @@ class Command:
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "rotorid", *self._arguments,  # no module of the folder is imported
             cwd=self._folder, env=os.environ | variables, limit=_LONGEST_LINE, start_new_session=True,
+            creationflags=_OWN_GROUP,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         stop = asyncio.create_task(self._stop_when_cancelled(process))
@@ -71,8 +77,7 @@ class Command:
             code = await process.wait()
         finally:
             stop.cancel()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # what the command may have left
+            _kill(process)  # what the command may have left
         if code < 0 and not self._cancelled.is_set():
             error = (
                 f"the command was ended by the system ({signal.Signals(-code).name}); is there enough memory?"
@@ -82,10 +87,9 @@ class Command:
     async def _stop_when_cancelled(self, process: asyncio.subprocess.Process) -> None:
         await self._cancelled.wait()
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
+            process.send_signal(_INTERRUPT)
         await asyncio.sleep(KILL_AFTER)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _kill(process)
 
     async def _read_output(self, process: asyncio.subprocess.Process) -> str:
         assert process.stdout is not None
@@ -110,6 +114,15 @@ class Command:
                 self._progress(*report)
             elif text.startswith("rotorid: "):
                 error = text.removeprefix("rotorid: ")
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End a command by force, with the processes that it started where they are a group."""
+    with contextlib.suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _report(line: str) -> tuple[str, int, int] | None:

@@ -45,6 +45,11 @@ _LEAST = 60_000
 """Least number of characters for one run of the compiler: about as many as it compiles in its start-up time."""
 
 
+def c_file(name: str) -> str:
+    """The text of a C file that comes with rotorid."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
 Engine = Literal["auto", "c", "jax"]
 """What computes: C where it is possible, else JAX; always C; or always JAX."""
 
@@ -137,7 +142,7 @@ def _compile(command: list[str], options: list[str], units: Sequence[str], libra
 
         def one(k: int) -> Path:
             source, object_ = folder / f"{k}.c", folder / f"{k}.o"
-            source.write_text(files[k])
+            source.write_text(files[k], encoding="utf-8")
             _call([*command, *options, "-c", str(source), "-o", str(object_)])
             return object_
 
@@ -146,7 +151,7 @@ def _compile(command: list[str], options: list[str], units: Sequence[str], libra
         shared = folder / "linked.so"
         _call([*command, "-shared", "-o", str(shared), *map(str, objects), "-lm"])
         digest = folder / "digest"
-        digest.write_text(hashlib.sha256(shared.read_bytes()).hexdigest())
+        digest.write_text(hashlib.sha256(shared.read_bytes()).hexdigest(), encoding="utf-8")
         for partial, path in ((shared, library), (digest, _digest_file(library))):
             partial.chmod(0o600)
             _replace(partial, path)
@@ -173,7 +178,7 @@ def _is_intact(library: Path) -> bool:
             if not is_private(os.fstat(file.fileno())):
                 return False
             content = file.read()
-        return hashlib.sha256(content).hexdigest() == _digest_file(library).read_text()
+        return hashlib.sha256(content).hexdigest() == _digest_file(library).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return False
 
@@ -213,7 +218,7 @@ def _machine() -> str:
     try:
         flags = next(
             line
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
             if line.startswith(("flags", "Features"))
         )
     except (OSError, StopIteration):

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from rotorid.codegen.c_source import c_source
 from rotorid.codegen.ir import Address
-from rotorid.codegen.native import FOLDER, BuildError, build
+from rotorid.codegen.native import BuildError, build, c_file
 from rotorid.errors import SettingError
 
 LANES = 8
@@ -52,7 +52,7 @@ def compile_over_rows(function: ca.Function) -> _Many | None:
         of_row = c_source(row_function, "row", reads, writes, free)
         defines = {"X_SIZE": sum(sizes), "Y_SIZE": width, "M_SIZE": memory + 1}
         text = "".join(f"#define {name} {size}\n" for name, size in defines.items())
-        return [text + (FOLDER / "rows.c").read_text(), *of_row]
+        return [text + c_file("rows.c"), *of_row]
 
     try:
         library = build(row_function.serialize(), units, {"LANES": LANES})

@@ -51,7 +51,7 @@ def live(
         str,
         typer.Argument(
             metavar="LINK",
-            help="udpin:HOST:PORT, udpout:HOST:PORT, tcp:HOST:PORT, /dev/NAME:BAUD, or a recording to replay (.tlog, .mcap).",
+            help="udpin:HOST:PORT, udpout:HOST:PORT, tcp:HOST:PORT, /dev/NAME:BAUD, COM3:BAUD, or a recording (.tlog, .mcap).",
             show_default=False,
         ),
     ],
@@ -456,7 +456,7 @@ def _print_stored_values() -> None:
 def _stop_on_interrupt(runner: Runner) -> Iterator[None]:
     """End the session cleanly at the first Ctrl-C, SIGTERM or SIGHUP, and at once at the second."""
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP"):  # the terminal was closed
+    if sys.platform != "win32":  # the terminal was closed
         numbers.append(signal.SIGHUP)
     handlers = [signal.getsignal(number) for number in numbers]
 

@@ -30,6 +30,8 @@ def run_interruptible(command: Callable[[], None]) -> None:
         signal.signal, signal.SIGINT, signal.SIG_IGN
     )  # runs last, when the interpreter is taken apart
     signal.signal(signal.SIGINT, _interrupt)
+    if sys.platform == "win32":  # Windows: from another process
+        signal.signal(signal.SIGBREAK, _interrupt)
     try:
         command()
     except SystemExit as end:

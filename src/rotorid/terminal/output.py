@@ -72,7 +72,7 @@ def print_result(
     """
     output = current_output()
     if output.is_json:
-        typer.echo(document(), nl=False)
+        typer.echo(document().encode(), nl=False)
     else:
         from rotorid.terminal.console import out
 

@@ -6,10 +6,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import serial
 from pymavlink.dialects.v20 import common
 
 from rotorid.errors import LinkError, LogError, LogFormatError, OutputError, SettingError
@@ -176,8 +177,6 @@ def test_links_that_cannot_be_opened() -> None:
         open_link("/dev/ttyNONE7:57600")
     with pytest.raises(LinkError, match="is not a serial port"):
         open_link("/dev/null:57600")
-    with pytest.raises(SettingError, match="57601 baud is not supported"):
-        open_link("/dev/ttyNONE7:57601")
     with pytest.raises(SettingError, match="not a valid link address"):
         open_link("bluetooth:7")
     with pytest.raises(SettingError, match="the port must be"):
@@ -196,19 +195,70 @@ def test_permission_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         open_link("udpin:127.0.0.1:80")
 
 
-def test_a_serial_line_and_tcp_carry_bytes_both_ways() -> None:
+@pytest.fixture
+def line() -> Iterator[tuple[int, str]]:
+    """A serial line: a file of our end, and the device of the other end."""
     ours, theirs = os.openpty()
-    link = open_link(f"{os.ttyname(theirs)}:57600") if os.ttyname(theirs).startswith("/dev/") else None
-    assert link is not None
+    yield ours, os.ttyname(theirs)
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.mark.parametrize("baud", [57600, 420000], ids=["usual", "of-no-terminal"])
+def test_a_serial_line_carries_bytes_both_ways(line: tuple[int, str], baud: int) -> None:
+    ours, device = line
+    link = open_link(f"{device}:{baud}")
     os.write(ours, b"\xfdhello\r\n")
     found = link.receive(60.0)
     assert found is not None
     assert found[1] == b"\xfdhello\r\n"
+    assert link.receive(0.01) is None
     link.send(b"\n\xfe")
     assert os.read(ours, 10) == b"\n\xfe"
+    with pytest.raises(LinkError, match=f"{device} is in use by another program"):
+        open_link(f"{device}:{baud}")
     link.close()
-    os.close(ours)
+
+
+def test_a_serial_line_that_is_lost() -> None:
+    ours, theirs = os.openpty()
+    link = open_link(f"{os.ttyname(theirs)}:57600")
     os.close(theirs)
+    os.close(ours)
+    link.send(b"abc")
+    with pytest.raises(LinkError, match="the serial connection was lost; check that the vehicle"):
+        link.receive(60.0)
+    link.close()
+
+
+def test_a_baud_rate_that_there_is_not(line: tuple[int, str]) -> None:
+    with pytest.raises(SettingError, match="99999999999 baud is not supported"):
+        open_link(f"{line[1]}:99999999999")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "could not open port 'COM9': FileNotFoundError(2, 'no file', None, 2)",
+            "COM9 does not exist; check",
+        ),
+        ("could not open port 'COM9': PermissionError(13, 'denied', None, 5)", "COM9 is in use by another"),
+    ],
+    ids=["absent", "in-use"],
+)
+def test_ports_of_windows(monkeypatch: pytest.MonkeyPatch, text: str, told: str) -> None:
+    """pyserial has no errno there."""
+
+    def fail(*_, **__) -> None:
+        raise serial.SerialException(text)
+
+    monkeypatch.setattr(serial, "Serial", fail)
+    with pytest.raises(LinkError, match=told):
+        open_link("COM9:57600")
+
+
+def test_tcp_carries_bytes_both_ways() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         link = open_link(f"tcp:127.0.0.1:{server.getsockname()[1]}")
         other, _ = server.accept()

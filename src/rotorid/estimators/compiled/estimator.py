@@ -20,10 +20,10 @@ from jax.core import Tracer
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
 from rotorid.codegen.native import (
-    FOLDER,
     BuildError,
     Engine,
     build,
+    c_file,
     check_engine,
     compiler,
     no_c_form,
@@ -86,7 +86,7 @@ class CompiledEstimator:
             "M_SIZE": max(program.memory for program in programs),
         }
         defines = "".join(f"#define {name} {size}\n" for name, size in sizes.items())
-        runner = f"{defines}{(FOLDER / 'runner.c').read_text()}"
+        runner = f"{defines}{c_file('runner.c')}"
         return [runner, *(unit for program in programs for unit in program.units)]
 
     def run(self, estimator: AbstractEstimator, samples: Samples, *, tunings: bool, workers: int) -> Estimate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rotorid.codegen.native import FOLDER
+from rotorid.codegen.native import c_file
 from rotorid.estimators.base import Health
 from rotorid.estimators.onboard.fields import (
     Field,
@@ -85,7 +85,7 @@ def _measured_and_flags(fields: Sequence[Field]) -> tuple[Sequence[Field], Seque
 
 
 def _program(name: str, tables: Sequence[str], file: str) -> str:
-    about, code = (FOLDER / file).read_text().split("*/\n", 1)
+    about, code = c_file(file).split("*/\n", 1)
     declarations = "\n\n".join(tables)
     return f"""{about}*/
 #include "{name}.h"

@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int32
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
 from rotorid.codegen.fingerprint import fingerprint
-from rotorid.codegen.native import FOLDER, build
+from rotorid.codegen.native import build, c_file
 from rotorid.codegen.program import c_program, straight_operations
 from rotorid.estimators.compiled.trace import NotCompiledError
 from rotorid.estimators.particle.cloud import JAX, AbstractCloud, Moments, ResamplingStep, WeightUpdate
@@ -179,7 +179,7 @@ def _target(closed: Any, shared: int, drawn: int, inherited: int) -> str:
                     raise NotCompiledError(str(error)) from error
                 sizes = {"X_SIZE": inputs, "Y_SIZE": outputs, "M_SIZE": program.memory}
                 text = "".join(f"#define {name} {size}\n" for name, size in sizes.items())
-                return [text + (FOLDER / "cloud.c").read_text(), *program.units]
+                return [text + c_file("cloud.c"), *program.units]
 
             sizes = {"SHARED": shared, "DRAWN": drawn, "COPIED": inherited, "FUNCTION": "particle"}
             library = _build(f"cloud {key}", units, sizes)
@@ -190,7 +190,7 @@ def _target(closed: Any, shared: int, drawn: int, inherited: int) -> str:
 @functools.cache
 def _common_target(name: str) -> str:
     """The name of a custom call that all filters share."""
-    return _register(_build("particles", lambda: [(FOLDER / "particles.c").read_text()], {}), name)
+    return _register(_build("particles", lambda: [c_file("particles.c")], {}), name)
 
 
 def _build(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]) -> ctypes.CDLL:

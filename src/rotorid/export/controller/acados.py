@@ -22,7 +22,7 @@ from pathlib import Path
 import casadi as ca
 
 here = Path(__file__).parent
-table = json.loads((here / "model.json").read_text())
+table = json.loads((here / "model.json").read_text(encoding="utf-8"))
 parameters = [q["value"] for q in table["p"]]  # values of the airframe; names and units: table["p"]
 hover_x = [{x}]  # at rest: {states}
 hover_u = [{u}]  # {inputs}

@@ -44,7 +44,7 @@ from pathlib import Path
 import control
 import numpy as np
 
-model = json.loads((Path(__file__).parent / "state_space.json").read_text())
+model = json.loads((Path(__file__).parent / "state_space.json").read_text(encoding="utf-8"))
 
 
 def state_space():

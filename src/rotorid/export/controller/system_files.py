@@ -36,7 +36,7 @@ from pathlib import Path
 import casadi as ca
 
 here = Path(__file__).parent
-model = json.loads((here / "model.json").read_text())
+model = json.loads((here / "model.json").read_text(encoding="utf-8"))
 step = ca.Function.load(str(here / "step.casadi"))
 slopes = ca.Function.load(str(here / "step_jacobian.casadi"))
 

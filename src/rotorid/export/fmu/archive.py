@@ -62,7 +62,7 @@ def fmu_files(airframe: Airframe) -> dict[str, bytes]:
     without_token = model_header(functions, variables, "", comment)
     token = hashlib.sha256((without_token + repr(variables)).encode()).hexdigest()[:32]
     header = model_header(functions, variables, token, comment)
-    layer = (resources.files("rotorid.export.fmu") / "c" / "fmi3.c").read_text()
+    layer = (resources.files("rotorid.export.fmu") / "c" / "fmi3.c").read_text(encoding="utf-8")
     sources = {"fmi3.c": layer, "model.h": header}
     xml = description(
         variables,
@@ -149,7 +149,7 @@ def _binary(sources: Mapping[str, str]) -> bytes | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         for name, text in sources.items():
-            (Path(folder) / name).write_text(text)
+            (Path(folder) / name).write_text(text, encoding="utf-8")
         arguments = [*command, *_OPTIONS, "fmi3.c", "-o", "model.so", "-lm"]
         try:
             subprocess.run(arguments, cwd=folder, check=True, capture_output=True, timeout=_TIMEOUT)

@@ -61,7 +61,7 @@ from pathlib import Path
 
 import numpy as np
 
-parameters = tomllib.loads((Path(__file__).parent / "params.toml").read_text())["{section}"]
+parameters = tomllib.loads((Path(__file__).parent / "params.toml").read_text(encoding="utf-8"))["{section}"]
 
 {speeds}
 

@@ -26,6 +26,7 @@ import functools
 import itertools
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -35,7 +36,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.codegen.native import FOLDER, BuildError, build
+from rotorid.codegen.native import BuildError, build, c_file
 from rotorid.cores import available_cores
 from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import (
@@ -128,7 +129,7 @@ def _pointer(v: np.ndarray | None) -> ctypes.c_void_p:
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     try:
-        return build("sensitivities", lambda: [(FOLDER / "sensitivities.c").read_text()], {}, is_kernel=True)
+        return build("sensitivities", lambda: [c_file("sensitivities.c")], {}, is_kernel=True)
     except BuildError:
         return None
 
@@ -485,7 +486,7 @@ def _threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count)
 
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_threads.cache_clear)  # the threads stay with the parent
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rotorid.codegen.c_source import c_source
 from rotorid.codegen.ir import Address
-from rotorid.codegen.native import FOLDER, build
+from rotorid.codegen.native import build, c_file
 from rotorid.learning.compiled.network import SIDE, network_source, weight_order
 from rotorid.learning.compiled.stage import StageFunctions, split
 from rotorid.learning.engines import Precision
@@ -73,7 +73,11 @@ def _units(functions: StageFunctions, columns: Mapping[str, ca.Function]) -> lis
         generated += c_source(column, f"stage_{name}", reads, writes, scratch)
     defines = {**sizes, "SIDE": SIDE, "M_SIZE": fixed + most}
     head = [f"#define {name} {size}" for name, size in defines.items()]
-    head += ['#include "activations.h"', network_source(functions.heads), (FOLDER / "training.c").read_text()]
+    head += [
+        '#include "activations.h"',
+        network_source(functions.heads),
+        c_file("training.c"),
+    ]
     return ["\n".join(head), *generated]
 
 

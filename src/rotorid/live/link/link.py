@@ -3,7 +3,7 @@
 udpin:HOST:PORT     listen for datagrams; replies go to the address of the vehicle
 udpout:HOST:PORT    send first, to a vehicle that listens
 tcp:HOST:PORT       connect to a vehicle or a router
-/dev/ttyACM0:57600  a serial port and its baud rate (default: 57600)
+/dev/ttyACM0:57600  a serial port and its baud rate (default: 57600); on Windows COM3:57600
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ _ADDRESS: Final = re.compile(r"(udpin|udpout|udp|tcp):(?:(.*):)?(\d{1,5})")
 _SERIAL: Final = re.compile(r"(/dev/[^:]+|COM\d+)(?::(\d+))?")
 _BUFFER: Final = 1 << 22  # bytes of the socket's receive buffer
 _MAX_BYTES: Final = 65536
+_MAX_SERIAL_BYTES: Final = 4096
 _MAX_REJECTED: Final = 64  # datagrams that are left out before other work is done
-_TIMESTAMP_OPTION: Final = getattr(socket, "SO_TIMESTAMPNS", 35) if sys.platform == "linux" else None
+_TIMESTAMP_OPTION: Final = getattr(socket, "SO_TIMESTAMPNS", 35)  # of Linux
 _STAMP: Final = struct.Struct("@ll")  # arrival time by the operating system
 _ANCILLARY_BYTES: Final = 64  # at most, of such a time stamp
 _ADDRESS_FORMATS: Final = (
-    "udpin:HOST:PORT, udpout:HOST:PORT, tcp:HOST:PORT, /dev/NAME:BAUD, or a recording (.tlog, .mcap)"
+    "udpin:HOST:PORT, udpout:HOST:PORT, tcp:HOST:PORT, /dev/NAME:BAUD, COM3:BAUD, "
+    "or a recording (.tlog, .mcap)"
 )
 
 
@@ -145,13 +147,17 @@ def _error_text(error: OSError, host: str, port: int) -> str:
 
 
 def _serial_error_text(error: OSError, device: str) -> str:
-    if error.errno == errno.ENOENT:
+    """error: of pyserial, which on Windows has the error of the system in its text only."""
+    text = str(error)
+    if error.errno == errno.ENOENT or "FileNotFoundError" in text:
         return f"{device} does not exist; check that the vehicle is plugged in"
+    if error.errno in (errno.EAGAIN, errno.EBUSY) or "PermissionError" in text:
+        return f"{device} is in use by another program; close that program"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"no permission for {device}; add your user to its group (usually dialout) and log in again"
-    if error.errno == errno.EBUSY:
-        return f"{device} is in use by another program; close that program"
-    return (error.strerror or str(error)).lower()
+    if error.errno is None or error.errno in (errno.ENOTTY, errno.EINVAL):
+        return f"{device} is not a serial port"
+    return (error.strerror or text).lower()
 
 
 class _Udp(Link):
@@ -165,7 +171,7 @@ class _Udp(Link):
         self._verify: Callable[[bytes], bytes] | None = None
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-            if _TIMESTAMP_OPTION is not None:
+            if sys.platform == "linux":
                 self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP_OPTION, 1)
             if binds:
                 self._socket.bind((host, port))
@@ -194,7 +200,7 @@ class _Udp(Link):
     def _read(self) -> tuple[int, bytes] | None:
         arrival = 0
         try:
-            if _TIMESTAMP_OPTION is None:
+            if sys.platform != "linux":
                 data, sender = self._socket.recvfrom(_MAX_BYTES)
             else:
                 data, ancillary, _, sender = self._socket.recvmsg(_MAX_BYTES, _ANCILLARY_BYTES)
@@ -269,52 +275,38 @@ class _Tcp(Link):
 
 class _Serial(Link):
     def __init__(self, address: str, device: str, baud: int) -> None:
+        import serial
+
         super().__init__(address)
+        self._lost = serial.SerialException
         try:
-            import termios
-            import tty
-        except ImportError:
-            raise LinkError(
-                f"{address}: serial ports are supported on Linux and macOS only; use a router that sends UDP"
-            ) from None
-        speed = getattr(termios, f"B{baud}", None)
-        if speed is None:
+            self._port = serial.Serial(
+                device, baud, timeout=0.0, write_timeout=0.0, exclusive=True if os.name == "posix" else None
+            )
+        except (ValueError, OverflowError):
             raise SettingError(
                 f"{address}: {baud} baud is not supported; common rates are 57600, 115200 and 921600"
-            )
-        self._file = os.open(device, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
-        try:
-            tty.setraw(self._file)
-            flags = termios.tcgetattr(self._file)
-            flags[2] |= termios.CLOCAL | termios.CREAD
-            flags[4] = flags[5] = speed
-            termios.tcsetattr(self._file, termios.TCSANOW, flags)
-        except termios.error:
-            os.close(self._file)
-            raise LinkError(f"{address}: {device} is not a serial port") from None
+            ) from None
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
         try:
-            if not select.select([self._file], [], [], timeout)[0]:
+            self._port.timeout = timeout
+            data = self._port.read(1)
+            if not data:
                 return None
-            data = os.read(self._file, 4096)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            raise LinkError(
-                f"{self.address}: the serial connection was lost: {(error.strerror or str(error)).lower()}"
-            ) from None
-        if not data:
+            arrival = time.time_ns()
+            self._port.timeout = 0.0
+            return arrival, data + self._port.read(_MAX_SERIAL_BYTES)
+        except (OSError, self._lost):
             raise LinkError(
                 f"{self.address}: the serial connection was lost; check that the vehicle is plugged in"
-            )
-        return time.time_ns(), data
+            ) from None
 
     def send(self, data: bytes) -> None:
         try:
-            os.write(self._file, data)
-        except OSError:
+            self._port.write(data)
+        except (OSError, self._lost):
             return
 
     def close(self) -> None:
-        os.close(self._file)
+        self._port.close()

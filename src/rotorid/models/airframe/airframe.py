@@ -198,9 +198,11 @@ def load_airframe(name: str | Path) -> Airframe:
     if path.suffix != ".toml" and not path.exists():
         folder = resources.files("rotorid.models.airframe")
         if str(name) in shipped_airframes():
-            return parse_airframe((folder / "shipped" / f"{name}.toml").read_text(), f"{name}.toml (shipped)")
+            return parse_airframe(
+                (folder / "shipped" / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml (shipped)"
+            )
         if str(name) in register_airframes():
-            text = (folder / "identified" / str(name) / "airframe.toml").read_text()
+            text = (folder / "identified" / str(name) / "airframe.toml").read_text(encoding="utf-8")
             return parse_airframe(text, f"{name} (register)")
         raise AirframeError(
             f"no airframe {str(name)!r}: give a TOML file, or one of {', '.join(airframe_names())}"

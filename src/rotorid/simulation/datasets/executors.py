@@ -14,6 +14,7 @@ import itertools
 import logging
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -207,6 +208,12 @@ def _run_with_limit(task: Task, key: Any, limit: float | None) -> bytes | None:
     """In a Ray worker: the result; None after the time limit. A task that blocks signals is ended at twice the limit."""
     if limit is None or threading.current_thread() is not threading.main_thread():
         return task(key)
+    if sys.platform == "win32":  # without signals, the worker is ended at the limit
+        faulthandler.dump_traceback_later(limit, exit=True)
+        try:
+            return task(key)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     previous = signal.signal(signal.SIGALRM, _raise_time_limit)
     faulthandler.dump_traceback_later(2.0 * limit, exit=True)
     try:

@@ -10,13 +10,18 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
+
+if sys.platform == "win32":
+    from multiprocessing.connection import PipeConnection as Connection
+else:
+    from multiprocessing.connection import Connection
 
 Task = Callable[[Any], bytes]
 """Function from a key to its result."""
@@ -85,7 +90,6 @@ def _start(task: Task) -> tuple[Connection, BaseProcess]:
     context = multiprocessing.get_context("spawn")
     parent_end, worker_end = context.Pipe()
     process = context.Process(target=_serve, args=(task, worker_end), daemon=True)
-    resource_tracker.ensure_running()  # otherwise process.start() starts it, which unblocks SIGINT
     with _sigint_blocked():
         process.start()
     worker_end.close()
@@ -117,9 +121,10 @@ def _exit_with_parent() -> None:
 def _sigint_blocked() -> Iterator[None]:
     """Block SIGINT. Processes that are started within the block inherit this and ignore Ctrl-C; for this process, a Ctrl-C
     within the block takes effect after it."""
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":
         yield
         return
+    resource_tracker.ensure_running()  # otherwise the first process starts it, which unblocks SIGINT
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -66,7 +66,7 @@ def identify_task(task: Task, folder: Path) -> bytes:
         return json.dumps({"error": str(error)}).encode()
     model = result.model
     make_folder(folder / AIRFRAMES)
-    (folder / AIRFRAMES / f"{task.name}.toml").write_text(airframe_toml(model.airframe))
+    (folder / AIRFRAMES / f"{task.name}.toml").write_text(airframe_toml(model.airframe), encoding="utf-8")
     truth = true_values(parameters, task.rotors)
     estimates = estimates_of(model, hover_signal(parameters, task.rotors), task.rotors)
     quantities = {

@@ -134,7 +134,7 @@ def _write(
 
     def show(console: Console) -> None:
         if output is None:
-            typer.echo(text, nl=False)
+            typer.echo(text.encode(), nl=False)
         else:
             console.print(f"Airframe: {output}", markup=False, soft_wrap=True)
 

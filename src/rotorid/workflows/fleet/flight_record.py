@@ -85,7 +85,7 @@ class AnalysisSettings:
         """Hash of the settings, with the content of the files that they name."""
         names = [self.rules.airframe, *(airframe for _, airframe in self.rules.map)]
         airframes = [airframe_toml(load_cached_airframe(name)) for name in names if name is not None]
-        mapping = Path(self.mapping).read_text() if self.mapping else ""
+        mapping = Path(self.mapping).read_text(encoding="utf-8") if self.mapping else ""
         content = [version("rotorid"), _FORMAT, dataclasses.asdict(self), airframes, mapping]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

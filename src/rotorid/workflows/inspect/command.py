@@ -65,7 +65,7 @@ def inspect(
         if output is not None:
             open_report(output / REPORT)
     if is_json and (summaries or len(logs) > 1):
-        typer.echo(to_json(summaries[0] if len(logs) == 1 else summaries), nl=False)
+        typer.echo(to_json(summaries[0] if len(logs) == 1 else summaries).encode(), nl=False)
     for error in errors[:-1]:
         typer.echo(f"rotorid: {error_text(error)}", err=True)
     if errors:
