@@ -72,6 +72,30 @@ def syntax_of_c(text: str, folder: Path) -> None:
     assert not re.search("injected|/etc", code)
 
 
+DYNAMICS = """
+namespace rl_tools::rl::environments::l2f::parameters {
+    template <typename T, typename TI, TI N> struct Dynamics {
+        T positions[N][3], thrusts[N][3], torques[N][3], k[N][3], ratios[N], rising[N], falling[N], mass;
+        T gravity[3], J[3][3], J_inv[3][3], hover, limit[2];
+    };
+}
+"""
+"""What dynamics.hpp includes."""
+
+
+def syntax_of_cpp(text: str, folder: Path) -> None:
+    """As `syntax_of_c`, of the header for RLtools."""
+    code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    assert not re.search(r"\binjected|/etc", code)
+    (name,) = re.findall(r"(\w+) = \{", code)
+    use = f"float of_quad = rotorid::{name}<float, unsigned>.mass;\n"
+    text = DYNAMICS + re.sub("^#(pragma once|include <rl_tools.*)$", "", text, flags=re.MULTILINE) + use
+    (folder / "file.cpp").write_text(text)
+    if shutil.which("c++"):
+        command = ["c++", "-std=c++17", "-fsyntax-only", "-Werror", "-Wall", "-trigraphs", "file.cpp"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
 def parse(file: str, content: bytes, folder: Path) -> None:
     """Raise for a file that its program would not read, or in which a name is more than data."""
     if file.endswith(".onnx"):
@@ -93,6 +117,8 @@ def parse(file: str, content: bytes, folder: Path) -> None:
     assert not set(text) & {"\0", "\r", "\x1b", "\x7f", "\u2028", "\u202e"}
     if file.endswith(".h"):
         syntax_of_c(text, folder)
+    elif file.endswith(".hpp"):
+        syntax_of_cpp(text, folder)
     elif file.endswith((".xml", ".sdf", ".urdf", ".config")):
         assert not [e for e in ElementTree.fromstring(text).iter() if e.tag == "injected"]
     elif file.endswith(".py"):

@@ -36,7 +36,7 @@ from tests.export.vehicles import for_target
 from tests.workflows.test_rotor_signals import airframe_for, log_with
 
 SIGNALS = ("rotor_command", "rotor_speed")
-NEED_CURVE = ("px4", "ardupilot", "gazebo", "drone-models", "isaac-lab")
+NEED_CURVE = ("px4", "ardupilot", "gazebo", "drone-models", "isaac-lab", "rl-tools")
 
 
 @pytest.fixture(scope="module")

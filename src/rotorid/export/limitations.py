@@ -110,6 +110,18 @@ def angular_drag_by_axis(vehicle: VehicleProperties) -> list[Finding]:
     return [limitation("angular_drag_mean", values=tuple(values.tolist()), mean=vehicle.drag.mean_angular)]
 
 
+def no_drag(vehicle: VehicleProperties) -> list[Finding]:
+    """Drag of the body and of the rotors, where a target has none."""
+    drag = vehicle.drag
+    sizes = {
+        "linear": drag.mean_linear,
+        "rotor": drag.rotor,
+        "area": drag.mean_area,
+        "angular": drag.mean_angular,
+    }
+    return [limitation("no_drag", **sizes)] if any(sizes.values()) else []
+
+
 def rotor_aerodynamics(vehicle: VehicleProperties) -> list[Finding]:
     """Inflow and translational lift: the change of the hover thrust of all rotors at 1 m/s."""
     thrust = hover_trim(vehicle).thrust

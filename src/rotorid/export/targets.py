@@ -89,6 +89,12 @@ TARGETS: Final[Mapping[str, ExportTarget]] = {
         ("isaac_lab_vehicle.py",),
         "in Python: from isaac_lab_vehicle import multirotor_cfg",
     ),
+    "rl-tools": ExportTarget(
+        "simulator.rl_tools:rl_tools_files",
+        "parameters of RLtools' quadrotor simulator L2F, for Python and C++",
+        ("parameters.json", "dynamics.hpp", "fly.py"),
+        "python fly.py",
+    ),
     "fmu": ExportTarget(
         "fmu.archive:fmu_files",
         "an FMU of FMI 3.0 for Model Exchange and Co-Simulation",

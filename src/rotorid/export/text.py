@@ -185,6 +185,14 @@ _SIMULATORS: Final[Mapping[str, Callable[[Values], str]]] = {
         "the lag acts on speeds, not on thrusts: equal for small changes; halfway through a step from rest, the thrust is 25 % "
         "of its final value, in the airframe 50 %"
     ),
+    "lag_of_commands": lambda v: (
+        f"the lag acts on commands, not on {v['of']}: equal for small changes; in a step between no and full command, the "
+        f"thrust differs by up to {100 * v['share']:.2g} % of the full thrust"
+    ),
+    "one_hover_throttle": lambda v: (
+        f"hovering_throttle_relative: one for all rotors, whose commands in hover are {v['low']:.4g} to {v['high']:.4g}; "
+        "initial_state starts the rotors with it"
+    ),
     "no_thrust_coefficient": lambda v: (
         f"the airframe has no [thrust_coefficient]: speeds are scaled so that full command is {v['speed']:g} rad/s"
     ),

@@ -23,6 +23,7 @@ from rotorid.export.limitations import (
     battery_voltage,
     command_delay,
     limitation,
+    no_drag,
     rotor_aerodynamics,
     rotor_moments,
 )
@@ -194,7 +195,7 @@ def isaac_lab_limitations(airframe: Airframe) -> list[Finding]:
             )
         )
     found += [*_short_lag(vehicle), *assumed_speeds(airframe)]
-    found += [*_no_drag(vehicle), *rotor_aerodynamics(vehicle), *rotor_moments(vehicle)]
+    found += [*no_drag(vehicle), *rotor_aerodynamics(vehicle), *rotor_moments(vehicle)]
     return [*found, *command_delay(vehicle), *battery_voltage(vehicle)]
 
 
@@ -206,17 +207,6 @@ def _short_lag(vehicle: VehicleProperties) -> list[Finding]:
     if closed - exact < _LARGEST_ERROR:
         return []
     return [limitation("lag_short_for_step", lag=lag, step=STEP, closed=closed, exact=exact)]
-
-
-def _no_drag(vehicle: VehicleProperties) -> list[Finding]:
-    drag = vehicle.drag
-    sizes = {
-        "linear": drag.mean_linear,
-        "rotor": drag.rotor,
-        "area": drag.mean_area,
-        "angular": drag.mean_angular,
-    }
-    return [limitation("no_drag", **sizes)] if any(sizes.values()) else []
 
 
 def _by_rotor(names: list[str], values: Mapping[str, float], texts: Mapping[str, str], kind: str) -> str:
