@@ -43,6 +43,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --pythonpath $(BIN)/python --pythonplatform Windows
 
 format: $(VENV)/.installed-lint
 	$(BIN)/ruff check --fix .
