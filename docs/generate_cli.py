@@ -15,6 +15,9 @@ def commands() -> dict[str, Any]:
     return {name: command_of(name) for name in COMMANDS}
 
 
+COMMON_OPTIONS = ("quiet", "verbose")
+"""Parameters of every command, which `COMMON` describes."""
+
 COMMON = """
 ## Options and exit codes
 
@@ -66,13 +69,14 @@ def section(name: str, command: Any) -> str:
     """One command: how to call it, what it does, what it takes."""
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     needed = [f"{p.opts[0]} {p.metavar}" for p in command.params if p.required and p not in arguments]
-    taken = [p.metavar if p.required else f"[{p.metavar}]" for p in arguments]
-    usage = " ".join(["rotorid", name, *taken, *needed, "[OPTIONS]"])
-    rows = "\n".join(row(p) for p in command.params if not getattr(p, "hidden", False))
-    return (
-        f"\n## rotorid {name}\n\n    {usage}\n\n{text(command.help)}\n\n"
-        f"| | | default |\n|---|---|---|\n{rows}\n"
-    )
+    taken = [p.metavar if p.required or p.metavar[0] == "[" else f"[{p.metavar}]" for p in arguments]
+    last = [metavar for metavar in taken if metavar.startswith("[--")]
+    first = [metavar for metavar in taken if metavar not in last]
+    usage = " ".join(["rotorid", name, *first, *needed, "[OPTIONS]", *last])
+    shown = [p for p in command.params if not getattr(p, "hidden", False) and p.name not in COMMON_OPTIONS]
+    rows = "\n".join(row(p) for p in shown)
+    table = f"| | | default |\n|---|---|---|\n{rows}\n"
+    return f"\n## rotorid {name}\n\n    {usage}\n\n{text(command.help)}\n\n{table if rows else ''}"
 
 
 def row(parameter: Any) -> str:
@@ -80,12 +84,21 @@ def row(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         name = f"`{parameter.metavar}`"
     else:
-        names = ", ".join(f"`{option}`" for option in sorted(parameter.opts, key=len, reverse=True))
+        options = sorted(parameter.opts, key=len, reverse=True) + parameter.secondary_opts
+        names = ", ".join(f"`{option}`" for option in options)
         kind = "" if getattr(parameter, "is_flag", False) else parameter.metavar or parameter.name.upper()
         name = f"{names} {kind}".strip()
-    default = parameter.default
-    shown = "required" if parameter.required else "" if default in (None, False) else f"`{default}`"
-    return f"| {name} | {text(parameter.help)} | {shown} |"
+    return f"| {name} | {text(parameter.help)} | {default(parameter)} |"
+
+
+def default(parameter: Any) -> str:
+    """The default of a parameter, empty where it is nothing that one could write."""
+    if parameter.required:
+        return "required"
+    value = parameter.default
+    if isinstance(value, bool) and parameter.secondary_opts:
+        return f"`{(parameter.opts if value else parameter.secondary_opts)[-1]}`"
+    return "" if value is None or value is False or value == "" else f"`{value}`"
 
 
 def text(help_: str | None) -> str:

@@ -40,6 +40,11 @@ STUDIES = {
     "loop": "Closed-loop control with the mass estimated in flight",
     "identify": "Calibration of `rotorid identify`",
 }
+DOCUMENTS = {
+    "000": "SESAME project, deliverable D2.2, Model Identification",
+    "001": "A. Alharbat et al., External-wrench estimation for aerial robots exploiting a learned model, ICUAS 2025",
+    "002": "A. Torren Larroya, Modeling and identification of a quadrotor using LPV techniques, UPC, 2014",
+}
 _KEY = b"study"
 _WIDTH = "10000"  # of the terminal: a headline is one line
 _KEYS = ("part", "method", "quantity", "trajectory", "mass_profile", "setting")
@@ -510,8 +515,13 @@ def page() -> str:
         "",
         "[`rotorid reproduce`](commands/reproduce.md) runs the methods of three documents on simulated data, and two studies "
         "of its own. This page sets the published tables and figures beside our numbers. `make studies` runs the studies and "
-        "writes the page; `make studies QUICK=1` runs their quick forms. The rows are in `docs/studies/STUDY.parquet`. The "
-        "documents show their figures without data; the second column has what their text says.",
+        "writes the page; `make studies QUICK=1` runs their quick forms. The rows are in `docs/studies/STUDY.parquet`.",
+        "",
+        "The documents are:",
+        "",
+        *(f"- {number}: {document}" for number, document in DOCUMENTS.items()),
+        "",
+        "They show their figures without data; in the tables of figures, the second column has what their text says.",
         "",
     ]
     for study, title in STUDIES.items():

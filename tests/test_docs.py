@@ -139,7 +139,10 @@ def test_options_that_the_docs_name_exist(generator: ModuleType) -> None:
     known = {"--help", "--version", "--traceback", "--install-completion", "--show-completion"}
     known |= {"--ros-args"}  # of ROS, after --
     known |= {
-        option for command in generator.commands().values() for p in command.params for option in p.opts
+        option
+        for command in generator.commands().values()
+        for p in command.params
+        for option in (*p.opts, *p.secondary_opts)
     }
     for page in PAGES:
         for line in page.read_text().splitlines():
