@@ -106,8 +106,8 @@ def shown(value: Any) -> str:
     return fenced(repr(value))
 
 
-def fenced(text: str, language: str = "text") -> str:
-    """A block of code or text."""
+def fenced(text: str, language: str = "{ .text .output }") -> str:
+    """A block of code, or of what code gave."""
     return f"````{language}\n{text.rstrip()}\n````\n"
 
 

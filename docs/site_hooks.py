@@ -11,6 +11,7 @@ import logging
 import os
 import posixpath
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,14 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 MARKS = re.compile(r"^( *```\w+) +norun *$", re.MULTILINE)
 
 logger = logging.getLogger("mkdocs.hooks.rotorid")
+
+
+def on_config(config: Any) -> Any:
+    """State the version beside the name of the site, and with the licence below each page."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    config.site_name += f" {project['version']}"
+    config.copyright = f"rotorid {project['version']}, licence {project['license']}"
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:

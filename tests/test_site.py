@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,13 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
             assert f'id="{package}.{name}"' in pages, f"{package}.{name}"
 
 
+def test_every_page_states_the_version(site: Path) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for page in site.rglob("*.html"):
+        if page.parent.name != "gallery":  # the reports have a head of their own
+            assert page.read_text().count(f"rotorid {version}") >= 2, page.name
+
+
 def test_sections_of_docstrings_are_recognised(site: Path) -> None:
     text = re.sub(r"<[^>]+>", "", (site / "reference" / "rotorid.html").read_text())
     assert len(re.findall(r"^\s*Returns:\s*$", text, re.MULTILINE)) > 5
@@ -120,7 +128,7 @@ def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path, 
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-    for page in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
+    for page in ("mkdocs.yml", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
         shutil.copy(ROOT / page, tmp_path)
     shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
     with (tmp_path / "docs" / "glossary.md").open("a") as page:

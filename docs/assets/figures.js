@@ -1,9 +1,21 @@
 // The figures of the tutorials, in the colours of the page. Each .figure has a plotly figure as JSON.
 "use strict";
 
-// Lines that are nearly black would vanish on a dark page: they become as light as they were dark.
-const lightened = (json) => json.replace(/rgba\((\d+), ?(\d+), ?(\d+), ?([\d.]+)\)/g, (colour, red, green, blue, alpha) =>
-  Math.max(red, green, blue) < 80 ? `rgba(${255 - red},${255 - green},${255 - blue},${alpha})` : colour);
+// On a dark page, colours that are nearly black become as light as they were dark, and other dark ones are mixed with white.
+const COLOUR = /#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b|rgba?\((\d+), ?(\d+), ?(\d+)(?:, ?([\d.]+))?\)/gi;
+const linear = (channel) => (channel / 255) ** 2.2;
+
+function lightened(json) {
+  return json.replace(COLOUR, (colour, ...groups) => {
+    const hex = groups.slice(0, 3).map((digits) => parseInt(digits, 16));
+    const rgb = colour.startsWith("#") ? hex : groups.slice(3, 6).map(Number);
+    const luminance = 0.21 * linear(rgb[0]) + 0.72 * linear(rgb[1]) + 0.07 * linear(rgb[2]);
+    if (luminance > 0.2) return colour;
+    const isBlack = Math.max(...rgb) < 80;
+    const light = rgb.map((channel) => Math.round(isBlack ? 255 - channel : 0.6 * channel + 0.4 * 255));
+    return `rgba(${light.join(",")},${groups[6] ?? 1})`;
+  });
+}
 
 function draw(figure) {
   const style = getComputedStyle(figure);

@@ -27,7 +27,7 @@ jax.config.update("jax_enable_x64", True)
 #     F_f = c_f (δ - (v_y + a r) / v_x)        m (v_y' + v_x r) = F_f + F_r
 #     F_r = c_r (b r - v_y) / v_x                         I r' = a F_f - b F_r
 #
-# | symbol | | |
+# | symbol | meaning | role |
 # |---|---|---|
 # | `v_y`, `r` | lateral velocity, yaw rate | states |
 # | `δ`, `v_x` | steering angle, speed | inputs, known |

@@ -39,7 +39,7 @@ def test_repr_and_html_are_short() -> None:
     assert len(text.splitlines()) < 10
     assert max(map(len, text.splitlines())) <= 100
     assert text.splitlines()[0] == "Fit of 22 quantities over 7 windows, converged"
-    assert "1.25 ± 0.025 kg" in text
+    assert "1.250 ± 0.025 kg" in text
     assert "± 0.049 kg" in text
     assert "1 N s/m (fixed)" in text
     html = made()._repr_html_()
@@ -56,10 +56,10 @@ def test_figure_has_estimate_and_prior_with_their_bands() -> None:
     np.testing.assert_allclose(estimate.x, 2.0)
     np.testing.assert_allclose(estimate.error_x.array, 1.96 * 0.2)
     np.testing.assert_allclose(prior.error_x.array, 1.96)
-    assert "mass: 1.25 ± 0.025 kg" in estimate.y
-    assert set(estimate.text) == {"1.25 ± 0.025 kg", "1.25 ± 0.025 kg m²"}
+    assert "mass: 1.250 ± 0.025 kg" in estimate.y
+    assert set(estimate.text) == {"1.250 ± 0.025 kg", "1.250 ± 0.025 kg m²"}
     assert len(figure.layout.yaxis.categoryarray) == len(NAMES)
-    assert "&lt;i&gt;drag: 1.25 ± 0.025 N s/m" in figure.layout.yaxis.categoryarray
+    assert "&lt;i&gt;drag: 1.250 ± 0.025 N s/m" in figure.layout.yaxis.categoryarray
 
 
 def test_frame_goes_into_polars() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.display import Column, Overview, arrow_table
@@ -40,10 +41,13 @@ def fit_overview(fit: Fit) -> Overview:
 
 
 def number(value: float, std: float, unit: str) -> str:
-    """A value with its standard deviation and unit: "1.047 ± 0.0081 kg"; "1 (fixed)" for one without."""
+    """A value with its standard deviation and unit: "1.0470 ± 0.0081 kg"; "1 (fixed)" for one without."""
     if std <= 0.0:
         return f"{value:.6g} {_unit(unit)}".rstrip() + " (fixed)"
-    return f"{value:.6g} ± {std:.2g} {_unit(unit)}".rstrip()
+    if not 1e-4 <= max(abs(value), std) < 1e6:
+        return f"{value:.6g} ± {std:.2g} {_unit(unit)}".rstrip()
+    decimals = max(0, 1 - math.floor(math.log10(std)))  # two digits of the standard deviation
+    return f"{value:.{decimals}f} ± {std:.{decimals}f} {_unit(unit)}".rstrip()
 
 
 def _unit(unit: str) -> str:
