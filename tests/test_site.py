@@ -128,7 +128,14 @@ def test_a_dead_link_and_a_name_without_docstring_end_the_build(tmp_path: Path, 
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-    for page in ("mkdocs.yml", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
+    for page in (
+        "mkdocs.yml",
+        "pyproject.toml",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CODE_OF_CONDUCT.md",
+    ):
         shutil.copy(ROOT / page, tmp_path)
     shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
     with (tmp_path / "docs" / "glossary.md").open("a") as page:
