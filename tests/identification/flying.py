@@ -25,7 +25,7 @@ NOISE = {"attitude": 0.005, "position": 0.002, "velocity": 0.02, "body_rate": 0.
 
 @functools.cache
 def hexarotor() -> RigidMultirotor:
-    """The System of the seed's hexarotor, whose rotor speeds are known."""
+    """The System of Alharbat 2025's hexarotor, whose rotor speeds are known."""
     return rigid_multirotor(load_airframe("fully-actuated-hexarotor"), "rotor_speed")
 
 

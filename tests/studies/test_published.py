@@ -34,7 +34,7 @@ def section(text: str, start: str, end: str) -> str:
 
 
 def numbers_in(line: str) -> list[float]:
-    """Numbers of a line of a table of seed 000, "6.4126×103" among them."""
+    """Numbers of a line of a table of SESAME D2.2, "6.4126×103" among them."""
     line = re.sub(r"×10(\d)", r"e\1", line)
     return [float(n) for n in re.findall(r"[\d.]+(?:e\d)?", line)]
 
@@ -60,7 +60,7 @@ def table_3() -> dict[int, tuple[float, ...]]:
 
 
 def table_ii() -> dict[str, dict[str, tuple[float, ...]]]:
-    """Table II of seed 001, whose numbers stand four times in its text where they are not bold. Without the sums."""
+    """Table II of Alharbat 2025, whose numbers stand four times in its text where they are not bold. Without the sums."""
     text = text_of("001")
     text = text[text.index("TABLE II: Wrench Estimation RMS Error Comparison") :]
     line = next(line for line in text.splitlines() if "Residual Dynamics Type G MO" in line)

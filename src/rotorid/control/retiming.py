@@ -14,7 +14,7 @@ axis, its length the thrust (differential flatness with drag). Three steps give 
 
 References: M. Faessler, A. Franchi, D. Scaramuzza, Differential flatness of quadrotor dynamics subject to rotor drag, RA-L 3
 (2018); J. Bobrow, S. Dubowsky, J. Gibson, Time-optimal control of robotic manipulators along specified paths, IJRR 4 (1985).
-The planner is that of seed 000, figure 2.
+The planner is that of SESAME D2.2, figure 2.
 """
 
 from __future__ import annotations

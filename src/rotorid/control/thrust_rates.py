@@ -8,7 +8,7 @@ box bounds, and the vehicle can follow the planned trajectory. The formulation h
 because force and torque are computed from all thrusts.
 
 Reference: A. Alharbat, H. Esmaeeli, D. Bicego, A. Mersha, A. Franchi, Three fundamental paradigms for aerial physical
-interaction using nonlinear model predictive control, ICUAS 2022 (the seed 001's [22]), after D. Bicego, J. Mazzetto,
+interaction using nonlinear model predictive control, ICUAS 2022 (the Alharbat 2025's [22]), after D. Bicego, J. Mazzetto,
 R. Carli, M. Farina, A. Franchi, Nonlinear model predictive control with enhanced actuator model for multi-rotor aerial
 vehicles with generic designs, J. Intelligent & Robotic Systems 100 (2020).
 """

@@ -1,10 +1,10 @@
-"""Error-state extended Kalman filter over any System (seed 000, section 4.2.1, eqs. 3-8).
+"""Error-state extended Kalman filter over any System (SESAME D2.2, section 4.2.1, eqs. 3-8).
 
     x <- x [+] x' dt                                  P <- F P F^T + Q dt,   F = exp(J dt)
     S = H P H^T + R,   K = P H^T S^-1                 x <- x [+] K (y [-] h(x))
     P <- P - A^T A,    A = S^(-1/2) H P
 
-J and H come from automatic differentiation in error coordinates. The last line is the seed's Joseph form for the optimal
+J and H come from automatic differentiation in error coordinates. The last line is the report's Joseph form for the optimal
 gain, with the whitened H P so that P stays symmetric to the last bit; `numerics.conditioning` restores the digits that the
 difference loses.
 """
@@ -111,7 +111,7 @@ def ekf(system: System, *, method: Method = "midpoint", agile: bool = True, **tu
         The filter, for `run`, `run_many` or `Stream`.
     Raises:
         SettingError: a keyword names a block or parameter that the System does not have.
-    Source: seed 000, section 4.2.1, eqs. 3-8.
+    Source: SESAME D2.2, section 4.2.1, eqs. 3-8.
     """
     joint = Joint(system, method)
     return EKF(joint, Tuning.of(joint, **tuning), is_agile=agile)

@@ -1,7 +1,7 @@
-"""Multi-state constraint Kalman filter over any System (seed 000, section 4.2.2, eqs. 9-14, particularised in eq. 49).
+"""Multi-state constraint Kalman filter over any System (SESAME D2.2, section 4.2.2, eqs. 9-14, particularised in eq. 49).
 
     x = (x_I, x_C1 .. x_CN)             the head (states and tracked parameters), and clones of its states at past measurements
-    P_II <- F P_II F^T + Q dt,   P_IC <- F P_IC        predict: clones stay (the seed's last block F^T P_IC^T is a misprint)
+    P_II <- F P_II F^T + Q dt,   P_IC <- F P_IC        predict: clones stay (the report's last block F^T P_IC^T is a misprint)
     P <- (I; dx_C/dx) P (I; dx_C/dx)^T                 augment: a clone is a copy of the head's states
     H, S = H P H^T + R,   x <- x [+] K (y [-] h(x))    update, with the measurements of the whole window
 
@@ -258,7 +258,7 @@ def msckf(
     Raises:
         SettingError: the window is too small, the shares do not fit it or are not positive with sum one, or a
             keyword names a block or parameter that the System does not have.
-    Source: seed 000, section 4.2.2, eqs. 9-14 and 49.
+    Source: SESAME D2.2, section 4.2.2, eqs. 9-14 and 49.
     """
     joint = Joint(system, method)
     weights = jnp.asarray(_shares(window, shares), dtype=float)

@@ -1,4 +1,4 @@
-"""Pre-integration: the effect of the inputs between two measurements on a state, integrated once (seed 000, eqs. 19-20, 51-54).
+"""Pre-integration: the effect of inputs between two measurements on a state, integrated once (SESAME D2.2, eqs. 19-20, 51-54).
 
 An interval maps the joint point at its start to the one at its end, with the Jacobian F and the covariance Q of the process
 noise (eq. 20, Q <- F Q F^T + noise). The inputs of every sample extend it. The iterations of a least-squares problem evaluate

@@ -1,4 +1,4 @@
-"""Sliding-window least squares over any System (seed 000, section 4.2.4, eqs. 18-23, particularised in eqs. 50-54).
+"""Sliding-window least squares over any System (SESAME D2.2, section 4.2.4, eqs. 18-23, particularised in eqs. 50-54).
 
 The unknowns are the joint points x_0 .. x_n (states and tracked parameters) at the last n + 1 samples that measured
 something. Each sample's arrival moves the window by one and takes a fixed number of Gauss-Newton steps on
@@ -314,7 +314,7 @@ def swls(
     Raises:
         SettingError: window, iterations or threshold is too small, the loss is unknown, or a keyword names a
             block or parameter that the System does not have.
-    Source: seed 000, section 4.2.4, eqs. 18-23 and 50-54.
+    Source: SESAME D2.2, section 4.2.4, eqs. 18-23 and 50-54.
     """
     if window < 1:
         raise SettingError(f"a window of {window} spans no interval; it must be 1 or more")

@@ -1,6 +1,6 @@
-"""Square-root unscented Kalman filter on the manifold, over any System (seed 000, section 4.2.3, eqs. 15-17).
+"""Square-root unscented Kalman filter on the manifold, over any System (SESAME D2.2, section 4.2.3, eqs. 15-17).
 
-Sigma points are mu, mu [+] gamma S_i and mu [-] gamma S_i with S S^T = Sigma and l the tangent dimension. The seed
+Sigma points are mu, mu [+] gamma S_i and mu [-] gamma S_i with S S^T = Sigma and l the tangent dimension. The report
 leaves gamma and the weights open; here gamma^2 = l / (1 - w0), w = (1 - w0) / (2 l) and w0 >= 0 for the middle point,
 in the mean and in the covariance, so that no weight is negative and a root of every covariance follows from an orthogonal
 triangularisation (tria), with no downdate that could fail, and whatever the rounding of K:
@@ -154,7 +154,7 @@ def ukf(system: System, *, method: Method = "midpoint", agile: bool = True, **tu
         The filter, for `run`, `run_many` or `Stream`.
     Raises:
         SettingError: a keyword names a block or parameter that the System does not have.
-    Source: seed 000, section 4.2.3, eqs. 15-17.
+    Source: SESAME D2.2, section 4.2.3, eqs. 15-17.
     """
     joint = Joint(system, method)
     return UKF(joint, Tuning.of(joint, **tuning), is_agile=agile)

@@ -1,6 +1,6 @@
 """Rotations as unit quaternions: Hamilton, order w x y z, body to world.
 
-Plus and minus act from the right, in the body frame (seed 000, eq. 40):
+Plus and minus act from the right, in the body frame (SESAME D2.2, eq. 40):
 
     q [+] delta = q (x) Exp(delta),      q1 [-] q2 = Log(q2^-1 (x) q1)
 

@@ -1,6 +1,6 @@
 """Heads of residuals for a multirotor.
 
-"split" (seed 001, eq. 29): the inputs of the translation head are the velocity in the world frame and the rotor
+"split" (Alharbat 2025, eq. 29): the inputs of the translation head are the velocity in the world frame and the rotor
 thrusts, those of the rotation head the body rate and the rotor thrusts. Each head has 64 rectified nodes. No head has
 the attitude as an input.
 
@@ -33,7 +33,7 @@ def multirotor_heads(
         The heads of the two blocks.
     Raises:
         SettingError: an unknown architecture.
-    Source: seed 001, eq. 29, for "split".
+    Source: Alharbat 2025, eq. 29, for "split".
     """
     if architecture not in ARCHITECTURES:
         raise SettingError(f"no architecture {architecture!r}; choose from {', '.join(ARCHITECTURES)}")

@@ -1,4 +1,4 @@
-"""Extreme learning machines: seed 000, section 4.2.5.
+"""Extreme learning machines: SESAME D2.2, section 4.2.5.
 
 A hidden layer with random weights that are not trained, and output weights beta by least squares:
 
@@ -179,7 +179,7 @@ def _is_finite(x: Any) -> bool:
 
 
 class ELMRegressor(_RandomLayerRegressor):
-    """Extreme learning machine, regularised if alpha > 0: algorithm 1 of seed 000.
+    """Extreme learning machine, regularised if alpha > 0: algorithm 1 of SESAME D2.2.
 
     hidden: number of nodes. activation: one of sigmoid, tanh, sine, gaussian and relu, or an elementwise function of an
     array. alpha: weight lambda of |beta|^2. scaling: of the inputs: "standard", by mean and standard deviation of the
@@ -212,7 +212,7 @@ class ELMRegressor(_RandomLayerRegressor):
 
 
 class OSELMRegressor(_RandomLayerRegressor):
-    """Online sequential extreme learning machine: algorithm 2 of seed 000, for chunks of any size.
+    """Online sequential extreme learning machine: algorithm 2 of SESAME D2.2, for chunks of any size.
 
     For any chunks the result is that of ELMRegressor with all samples so far. With alpha = 0 and fewer samples than nodes,
     it is the fit of minimum norm.

@@ -1,4 +1,4 @@
-"""Features from which a regressor estimates the mass of a multirotor (not specified in seed 000, section 4.2.5).
+"""Features from which a regressor estimates the mass of a multirotor (not specified in SESAME D2.2, section 4.2.5).
 
 In one row of state and input the mass shows only through the controller that flies the vehicle. Consecutive rows show it
 whatever the controller. Without drag (eq. 44),
@@ -111,7 +111,7 @@ def mass_features(
     Raises:
         ExcitationError: fewer than three rows.
         SettingError: a window of fewer than three rows, or a prior that is not positive and finite.
-    Source: seed 000, eq. 44; the module for the least squares.
+    Source: SESAME D2.2, eq. 44; the module for the least squares.
     """
     t, dt, u, y, mask = (
         np.asarray(leaf) for leaf in (samples.t, samples.dt, samples.u, samples.y, samples.mask)

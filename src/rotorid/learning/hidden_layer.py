@@ -1,4 +1,4 @@
-"""The random hidden layer of an extreme learning machine: seed 000, eqs. 24 and 26.
+"""The random hidden layer of an extreme learning machine: SESAME D2.2, eqs. 24 and 26.
 
     H[j, i] = g(w_i . x_j + b_i),    x_j = (raw_j - mean) / scale
 

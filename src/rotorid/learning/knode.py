@@ -1,11 +1,11 @@
-"""Training of residuals: knowledge-based neural ODEs (seed 001, section III, eqs. 15-25).
+"""Training of residuals: knowledge-based neural ODEs (Alharbat 2025, section III, eqs. 15-25).
 
     x^' = f(x^, u, p) + phi_theta(x^, u)                                              eq. 16
     L(theta) = mean over windows i, steps k <= alpha and blocks b of
                | x^_b(t_i+k) - x_b(t_i+k) |^2 / r_b(k)^2,       x^(t_i) = x(t_i)      eqs. 20-22
 
 x^ is computed by fourth-order Runge-Kutta steps from the measured state, with constant inputs over each step. b are the
-blocks whose rates have a head. r_b(k) is the rms error after k steps without residual; the seed does not have this
+blocks whose rates have a head. r_b(k) is the rms error after k steps without residual; the article does not have this
 scale. With it, the loss without residual is 1, and all blocks and all steps of the horizon have the same weight. Adam
 uses one batch of windows for each step. The result has the weights with the smallest loss on the validation windows.
 
@@ -146,7 +146,7 @@ def learn_residual(
     Raises:
         SettingError: heads that do not fit the System, the wrong number of initial residuals, or engine "c" where there is no
             C form.
-    Source: seed 001, section III, eqs. 15-25.
+    Source: Alharbat 2025, section III, eqs. 15-25.
     """
     _check_heads(system, heads)
     heads = tuple(heads)

@@ -1,4 +1,4 @@
-"""Recursive regularised least squares in square-root form, for blocks of rows (seed 000, eqs. 28-29 and 30-38).
+"""Recursive regularised least squares in square-root form, for blocks of rows (SESAME D2.2, eqs. 28-29 and 30-38).
 
     argmin_beta  sum_i w_i |h_i beta - t_i|^2 + lambda |beta|^2
 

@@ -1,7 +1,7 @@
 """Training of the network that estimates the mass of a multirotor (see `rotorid.estimators.elm`).
 
 A row of training is one of a flight of known mass m: the ratios of its windows, and y = 1 / (m b_0). The hidden layer is
-random, beta the regularised least squares of seed 000, eq. 28. Errors of rows that the network was not trained on come from
+random, beta the regularised least squares of SESAME D2.2, eq. 28. Errors of rows that the network was not trained on come from
 training without one flight each, or without one fifth of a single flight each; from them follow by maximum likelihood
 
     s^2 = floor + slope d^2,    floor, slope >= 0
@@ -133,7 +133,7 @@ def train_mass_network(
     Raises:
         SettingError: a setting is not positive.
         ExcitationError: too few rows.
-    Source: seed 000, eqs. 24-28.
+    Source: SESAME D2.2, eqs. 24-28.
     """
     if hidden < 1 or not 0.0 < alpha < np.inf:
         raise SettingError(f"{hidden} nodes and alpha {alpha:g}: both must be above 0")

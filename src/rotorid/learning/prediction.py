@@ -1,4 +1,4 @@
-"""Prediction errors of a System with residual heads over training windows (seed 001, eqs. 16-21)."""
+"""Prediction errors of a System with residual heads over training windows (Alharbat 2025, eqs. 16-21)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def training_windows(
         SettingError: no flights, or an invalid setting.
         SignalError: a state is not an output, or a value is not finite.
         ExcitationError: no window for training or for validation.
-    Source: seed 001, eq. 19.
+    Source: Alharbat 2025, eq. 19.
     """
     if not flights:
         raise SettingError("no flights to learn from: give one or more")

@@ -1,4 +1,4 @@
-"""Any System with a learned residual (a knowledge-based neural ODE's right-hand side, seed 001, eq. 16).
+"""Any System with a learned residual (a knowledge-based neural ODE's right-hand side, Alharbat 2025, eq. 16).
 
 x' = f(x, u, p) + phi(x, u)
 """
@@ -44,7 +44,7 @@ def with_residual(system: System, residual: Residual) -> System:
     Returns:
         The System with x' = f(x, u, p) + phi(x, u). A RigidMultirotor stays one, since its observers need
         that type.
-    Source: seed 001, eq. 16.
+    Source: Alharbat 2025, eq. 16.
     """
     weights = tuple(residual_parameters(residual).values())
     if isinstance(system, RigidMultirotor):

@@ -1,4 +1,4 @@
-"""A System and its tracked parameters as one state, as filters see it (seed 000, eqs. 42-43).
+"""A System and its tracked parameters as one state, as filters see it (SESAME D2.2, eqs. 42-43).
 
 The joint point is the state followed by the tracked parameters in estimation coordinates: the logarithm of a positive
 parameter, the logit of one between two finite bounds, the parameter itself otherwise. Parameters are constant (p' = 0) except
@@ -193,7 +193,7 @@ class Joint:
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         """The point dt later and the transition matrix of its error: F = exp(J dt), to the order of the integrator.
 
-        J is the Jacobian of the error's rate (seed 000, eqs. 4-5) in the middle of the step (with "euler", at its
+        J is the Jacobian of the error's rate (SESAME D2.2, eqs. 4-5) in the middle of the step (with "euler", at its
         start). On a linear system F is the integrator's own matrix. States with a lag have their exact rows: with s the means
         that the others see and e their ends, F <- F + F_s (ds/dz - I_s), and de/dz in the rows of s.
         """

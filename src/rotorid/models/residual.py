@@ -1,4 +1,4 @@
-"""What physics leaves unexplained, as a learned acceleration (seed 001, eqs. 11, 16 and 29).
+"""What physics leaves unexplained, as a learned acceleration (Alharbat 2025, eqs. 11, 16 and 29).
 
     phi(z) = s (W_2 sigma(W_1 z + b_1) + b_2 + L z),     z = (inputs - mean) / scale
 

@@ -1,6 +1,6 @@
 """A System: x' = f(x, u, p), y = h(x, u, p), with named blocks and named parameters.
 
-This is all that rotorid asks of a model (seed 000, eqs. 1-2). A model of one's own is a few lines:
+This is all that rotorid asks of a model (SESAME D2.2, eqs. 1-2). A model of one's own is a few lines:
 
     class Pendulum(System):
         states = Space.of(angle=Scalar("rad"), rate=Scalar("rad/s", noise=0.02))

@@ -6,7 +6,7 @@
     beta          between two bounds, scaled        nu = m (1 - m) / v - 1,  a = m nu,  b = (1 - m) nu
     uniform       mu -+ sqrt(3) sigma, inside of the bounds
 
-These are the kernels of seed 002, eqs. 3.37-3.38 (J. Liu, M. West, Combined parameter and state estimation in
+These are the kernels of Torren 2014, eqs. 3.37-3.38 (J. Liu, M. West, Combined parameter and state estimation in
 simulation-based filtering, 2001). The first two and the last take a standard normal number e, so those of several
 parameters may be correlated; gamma and beta draw their own.
 """

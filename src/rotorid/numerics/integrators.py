@@ -37,7 +37,7 @@ def step(
     dt: Float[Array, ""] | float,
     method: Method = "rk4",
 ) -> Float[Array, " size"]:
-    """One step of dt seconds along the tangent rate (per second). "euler" is eq. 3 of seed 000."""
+    """One step of dt seconds along the tangent rate (per second). "euler" is eq. 3 of SESAME D2.2."""
     stages, weights = _TABLEAUS[method]
     slopes: list[Float[Array, " dim"]] = []
     for coefficients in stages:

@@ -13,7 +13,7 @@ def rmspe(estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> 
         estimate, truth: of one quantity, in the same unit, n rows.
     Returns:
         100 sqrt(mean ((estimate - truth) / truth)^2), %.
-    Source: seed 000, eq. 48.
+    Source: SESAME D2.2, eq. 48.
     """
     return float(100.0 * np.sqrt(np.mean(((estimate - truth) / truth) ** 2)))
 

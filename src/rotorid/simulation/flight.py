@@ -1,6 +1,6 @@
 """Simulated flights: NMPC flies a reference on a plant whose mass changes, and sensors write the log.
 
-As in seed 000, figure 4, the controller plans from measured states with the dynamics of a vehicle of nominal mass, and the
+As in SESAME D2.2, figure 4, the controller plans from measured states with the dynamics of a vehicle of nominal mass, and the
 plant moves with the true mass. A flight is a pure function of trajectory, mass profile, seed and settings. It is computed in
 float64 regardless of the settings of JAX, and is bitwise reproducible.
 
@@ -101,7 +101,7 @@ def simulate(
         if it also has wind.
     Raises:
         SettingError: an unknown name, a negative seed, or a duration that is not positive.
-    Source: seed 000, figure 4.
+    Source: SESAME D2.2, figure 4.
     """
     truth, noise = simulate_truth(
         trajectory, mass_profile, seed, duration=duration, sensors=sensors, plant=plant, progress=progress

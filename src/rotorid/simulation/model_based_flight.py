@@ -1,6 +1,6 @@
 """Closed-loop flights whose controller, planner and state estimator use the model that is identified in flight.
 
-    sensors -> identification -> parameters -> controller, planner, state estimator -> plant        (seed 000, figure 2)
+    sensors -> identification -> parameters -> controller, planner, state estimator -> plant        (SESAME D2.2, figure 2)
 
 The extended Kalman filter of the `MultirotorWithPosition` estimates attitude, velocity, position, thrust and updraught together
 with mass, drag, wind and motor lag, from measurements of the first three at 50 Hz, the specific force and the commands. `Uses`

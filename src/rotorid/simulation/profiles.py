@@ -1,4 +1,4 @@
-"""Mass profiles: the mass over a flight, within 30 % of a nominal mass of 1 kg (seed 000, figure 5).
+"""Mass profiles: the mass over a flight, within 30 % of a nominal mass of 1 kg (SESAME D2.2, figure 5).
 
 In the order of types 0 to 4 of the paper. For each seed, a and b are drawn from 0.1 to 0.3, and c from the given range:
 

@@ -1,4 +1,4 @@
-"""Reference trajectories of a multirotor (seed 000, figure 5).
+"""Reference trajectories of a multirotor (SESAME D2.2, figure 5).
 
 Each trajectory is a raw path over time, drawn by seed and smoothed by a cascade of four moving averages of width w. The result
 has a continuous jerk; a change of velocity by dv needs an acceleration of at most 2 dv / (3 w). Attitude, thrust and body rate

@@ -35,7 +35,7 @@ NORMAL = {"alpha": "normal"}
 
 @dataclasses.dataclass(frozen=True)
 class Autoregression(System):
-    """Seed 002, eqs. 4.1-4.3: theta_t = alpha theta_{t-1} + w, y = theta + v, by an Euler step of 1 s."""
+    """Torren 2014, eqs. 4.1-4.3: theta_t = alpha theta_{t-1} + w, y = theta + v, by an Euler step of 1 s."""
 
     tracked: tuple[str, ...] = ()
     drift: float = 0.0

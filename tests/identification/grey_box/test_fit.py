@@ -1,4 +1,4 @@
-"""Grey-box fit: truth within its own bounds, the errors of seed 001, Table I; exact derivatives; what cannot be told."""
+"""Grey-box fit: truth within its own bounds, the errors of Alharbat 2025, Table I; exact derivatives; what cannot be told."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TABLE = {
     "MG-2": (_BODY | _MORE, {}),
     "MGD": (_BODY | _LESS, {"drag": 0.1, "angular_drag": (0.02, 0.03, 0.01)}),
 }
-"""Wrong priors of seed 001, Table I, and what the vehicle has that they lack."""
+"""Wrong priors of Alharbat 2025, Table I, and what the vehicle has that they lack."""
 
 
 @functools.cache

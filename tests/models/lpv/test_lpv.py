@@ -72,7 +72,7 @@ def seed_quadrotor():
 
 @pytest.fixture(scope="module")
 def flown(seed_quadrotor):
-    """States and inputs along a flight of the seed's quadrotor: it climbs, rolls, pitches and yaws, in open loop."""
+    """States and inputs along a flight of Torren's quadrotor: it climbs, rolls, pitches and yaws, in open loop."""
     system, rate, _ = seed_quadrotor
     hover = system.inputs.initial()[0]
 

@@ -49,7 +49,7 @@ def test_a_parameter_that_varies() -> None:
     assert np.corrcoef(slope[inside], wanted[inside])[0, 1] > 0.99
     rows = varying_rows(2000, 2)
     found = _value(rows, "prediction error", "A[3,3]")
-    assert -5.98 < found < -5.8  # the seed's: -5.871
+    assert -5.98 < found < -5.8  # the thesis's: -5.871
     assert found == pytest.approx(_value(rows, "prediction error", "A[3,3], mean weighted by x3^2"), abs=0.05)
     assert _value(rows, "prediction error", "runs with residuals of x3 that are not white") == 1.0
 

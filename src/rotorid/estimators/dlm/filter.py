@@ -1,4 +1,4 @@
-"""The Kalman filter, smoother, likelihood and forecast of a dynamic linear model (seed 002, sections 3.2 and 3.3.1).
+"""The Kalman filter, smoother, likelihood and forecast of a dynamic linear model (Torren 2014, sections 3.2 and 3.3.1).
 
     a_t = G_t m_{t-1}      R_t = G_t C_{t-1} G_t' + W_t            prediction
     f_t = F_t a_t          Q_t = F_t R_t F_t' + V_t
@@ -7,7 +7,7 @@
 
     l = -1/2 sum_t (log |Q_t| + (Y_t - f_t)' Q_t^-1 (Y_t - f_t) + k_t log 2 pi)                              (3.6)
 
-with k_t the number of measurements of row t; the seed and R's dlm leave out the last term, which depends on no parameter.
+with k_t the number of measurements of row t; the thesis and R's dlm leave out the last term, which depends on no parameter.
 
 The filter works on covariances rather than on their roots, which are smooth in the model's entries where a root is not (a
 variance of 0, a singular W): gradients and Hessians of the likelihood are exact there too. C_t is in Joseph's form, which does
@@ -102,7 +102,7 @@ def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
     Raises:
         SettingError: the shape of y does not fit the model, or its matrices change over another number of
             rows.
-    Source: seed 002, section 3.2.
+    Source: Torren 2014, section 3.2.
     """
     return _filter(model, *measured(model, y))
 
@@ -132,7 +132,7 @@ def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
     Raises:
         SettingError: the shape of y does not fit the model, or its matrices change over another number of
             rows.
-    Source: seed 002, section 3.2; P. Park and T. Kailath, IEEE Trans. Automatic Control 41 (1996).
+    Source: Torren 2014, section 3.2; P. Park and T. Kailath, IEEE Trans. Automatic Control 41 (1996).
     """
     return _smooth(model, *measured(model, y))
 

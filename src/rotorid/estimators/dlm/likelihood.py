@@ -1,4 +1,4 @@
-"""The log-likelihood of a dynamic linear model (seed 002, section 3.3.1, eq. 3.6; see `estimators.dlm.filter`).
+"""The log-likelihood of a dynamic linear model (Torren 2014, section 3.3.1, eq. 3.6; see `estimators.dlm.filter`).
 
 Where no matrix changes with time and no measurement is missing any longer, the covariance C_t settles, within some rows in most
 models, and with it the gain K. From there on the innovations are a linear function of the measurements:
@@ -59,11 +59,11 @@ def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
         y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
             missing.
     Returns:
-        Logarithm of the density of y under the model, with the constant term that the seed leaves out.
+        Logarithm of the density of y under the model, with the constant term that the thesis leaves out.
     Raises:
         SettingError: the shape of y does not fit the model, or its matrices change over another number of
             rows.
-    Source: seed 002, section 3.3.1, eq. 3.6.
+    Source: Torren 2014, section 3.3.1, eq. 3.6.
     """
     values, is_observed = measured(model, y)
     has_blocks = model.length is None and len(values) >= _LEAST_BLOCKS * _ROWS

@@ -1,4 +1,4 @@
-"""The mass by a learned network: an extreme learning machine as an estimator (seed 000, section 4.2.5).
+"""The mass by a learned network: an extreme learning machine as an estimator (SESAME D2.2, section 4.2.5).
 
 estimator.py  the estimator: lagged thrust, windows, health
 network.py    the network, its standard deviation and the range of its training

@@ -1,4 +1,4 @@
-"""The mass by a learned network, as an estimator over a multirotor (seed 000, section 4.2.5).
+"""The mass by a learned network, as an estimator over a multirotor (SESAME D2.2, section 4.2.5).
 
 Thrust after its lag, turned into the world frame, and the measured velocity give the inverse mass over fading windows
 (`windows`); a network trained on flights of known mass (`network`, `rotorid learn-mass`) estimates the mass from them. All
@@ -214,7 +214,7 @@ def elm_mass(system: System, *, network: MassNetwork, **tuning: Any) -> ElmMass:
         The estimator, for `run`, `run_many` or `Stream`.
     Raises:
         SettingError: another System, or one that does not track the mass.
-    Source: seed 000, section 4.2.5.
+    Source: SESAME D2.2, section 4.2.5.
     """
     if not isinstance(system, (BareMultirotor, Multirotor)):
         raise SettingError(f"elm estimates the mass of a multirotor, not {type(system).__name__}")

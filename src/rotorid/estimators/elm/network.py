@@ -1,6 +1,6 @@
 """The network of a mass estimator, its standard deviation, and the range of its training.
 
-An extreme learning machine (seed 000, eqs. 24-28) from the ratios r of the windows to the inverse mass relative to that of the
+An extreme learning machine (SESAME D2.2, eqs. 24-28) from the ratios r of the windows to the inverse mass over that of the
 longest window:
 
     y = sum_i beta_i g(w_i . x + b_i),    x = (r - mean) / scale,    m = 1 / (y b_0)

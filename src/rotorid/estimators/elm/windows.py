@@ -1,6 +1,6 @@
 """Inverse mass over fading windows of several lengths.
 
-Without forces of the air (seed 000, eq. 44), V = V_0 + J / m with J = int R(q) (0, 0, T) dt and V = v - g t, so 1/m is the
+Without forces of the air (SESAME D2.2, eq. 44), V = V_0 + J / m with J = int R(q) (0, 0, T) dt and V = v - g t, so 1/m is the
 slope of V over J. A window has the weight exp(-age / tau), and the sums of all samples follow from those before: a window of
 any length takes 11 numbers and no memory of past rows, and the rate of the rows may vary. For a new sample at the distance
 (dJ, dV), h seconds after the last one (d: mean distance of the samples from the new one; W: sum of the weights),

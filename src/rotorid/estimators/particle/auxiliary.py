@@ -1,4 +1,4 @@
-"""Auxiliary particle filter (M. Pitt, N. Shephard, JASA 94 (1999) 590-599; seed 002, eqs. 3.14-3.15).
+"""Auxiliary particle filter (M. Pitt, N. Shephard, JASA 94 (1999) 590-599; Torren 2014, eqs. 3.14-3.15).
 
     I ~ W_i p(y | x'_i in the mean),    x' from x_I,    W = p(y | x') / p(y | x'_I in the mean)
 
@@ -80,7 +80,7 @@ def auxiliary_filter(
         SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, a family
             does not fit the bounds of its parameter, or a keyword names a block or parameter that the System
             does not have.
-    Source: M. Pitt and N. Shephard, JASA 94 (1999) 590-599; seed 002, eqs. 3.14-3.15.
+    Source: M. Pitt and N. Shephard, JASA 94 (1999) 590-599; Torren 2014, eqs. 3.14-3.15.
     """
     joint = Joint(system, method)
     tuning_ = particle_tuning(joint, count, **tuning)

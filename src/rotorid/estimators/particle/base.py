@@ -11,7 +11,7 @@ deviations from every particle is rejected, and after `patience` the particles a
 so that a filter is by default the plain Bayesian one. `start="measured"` takes states that are outputs of the same name from
 the first sample, where the prior is too wide for the particles to cover it.
 
-References: N. Gordon, D. Salmond, A. Smith, IEE Proc. F 140 (1993) 107-113; seed 002, eqs. 3.8-3.15.
+References: N. Gordon, D. Salmond, A. Smith, IEE Proc. F 140 (1993) 107-113; Torren 2014, eqs. 3.8-3.15.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes of parameters in a particle filter: their hazard and their distribution (seed 002, eqs. 3.41-3.43).
+"""Changes of parameters in a particle filter: their hazard and their distribution (Torren 2014, eqs. 3.41-3.43).
 
 In dt seconds a particle's parameters change with probability
 
@@ -6,12 +6,12 @@ In dt seconds a particle's parameters change with probability
     1 - (b / (b + dt))^(c + n_i)        where it is learned: hazard_i ~ Gamma(c + n_i, b + t), n_i the particle's changes in
     t s
 
-so rows need not be evenly spaced; the seed's probability beta of a step of dt is `hazard_of(beta, dt)`. The second is the
+so rows need not be evenly spaced; the thesis's probability beta of a step of dt is `hazard_of(beta, dt)`. The second is the
 exact predictive of Poisson changes, and each particle carries its own count. A changed parameter is drawn from
 
     normal        N(mean, spread^2), spread in the parameter's unit
-    posterior     N(mean, (spread sd)^2): the seed's choice, with spread sqrt(3); it shrinks as the posterior does
-    uniform       U((1 - spread) mean, (1 + spread) mean): the seed's last choice, with spread 0.2
+    posterior     N(mean, (spread sd)^2): the thesis's choice, with spread sqrt(3); it shrinks as the posterior does
+    uniform       U((1 - spread) mean, (1 + spread) mean): the thesis's last choice, with spread 0.2
     prior         the parameter's own prior, wherever it is now
 
 with mean and sd those of the particles before the sample; the first two on the support of the parameter (see
@@ -100,7 +100,7 @@ def changes(
     Raises:
         SettingError: `distribution` is unknown, a normal distribution has no spread, or the hazard is not finite and
             positive.
-    Source: seed 002, eqs. 3.41-3.43; C. Nemeth, P. Fearnhead, L. Mihaylova and D. Vorley, DF&TT 2012.
+    Source: Torren 2014, eqs. 3.41-3.43; C. Nemeth, P. Fearnhead, L. Mihaylova and D. Vorley, DF&TT 2012.
     """
     if distribution not in ChangeDistribution.__args__:
         raise SettingError(
@@ -125,7 +125,7 @@ def hazard_of(beta: float, dt: float) -> float:
         Changes per s: -log(1 - beta) / dt.
     Raises:
         SettingError: beta is not between 0 and 1.
-    Source: seed 002, eqs. 3.41-3.43, where beta is the probability of a step.
+    Source: Torren 2014, eqs. 3.41-3.43, where beta is the probability of a step.
     """
     if not 0 < beta < 1:
         raise SettingError(f"a probability of {beta} for a change cannot be; give one between 0 and 1")

@@ -1,4 +1,4 @@
-"""Base of the guided particle filters: the measurement selects the particles that are propagated (seed 002, section 3.3.2).
+"""Base of the guided particle filters: the measurement selects the particles that are propagated (Torren 2014, section 3.3.2).
 
     kernels        m_i = a psi_i + (1 - a) mean(psi),   s^2 = h^2 var(psi) + drift^2 dt,   h^2 = 1 - a^2         (3.18-3.21)
     changes        psi*_i, newly drawn, with the probability beta_i
@@ -9,7 +9,7 @@
 
 Kernels keep mean and variance on the parameter's support (see `rotorid.numerics.families`), and the correlation of parameters
 whose kernels are made from normal numbers. The log-likelihood grows by log sum (w_1 + w_2) + log mean W; its exponential is
-unbiased for known parameters. The listings in the seed use a variance as a standard deviation and propagate the state with the
+unbiased for known parameters. Listings in the thesis use a variance as a standard deviation and propagate the state with the
 old parameter; here both follow the papers.
 
 `predict` only stores inputs and time: the propagation needs the measurement. Without one the particles are propagated without

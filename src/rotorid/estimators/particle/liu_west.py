@@ -1,4 +1,4 @@
-"""Liu and West's particle filter: static parameters beside the states, and parameters that change (seed 002, eqs. 3.16-3.43).
+"""Liu and West's particle filter: static parameters beside states, and parameters that change (Torren 2014, eqs. 3.16-3.43).
 
 The particles' parameters are redrawn at each sample from kernels that keep their mean and variance; see
 `rotorid.estimators.particle.guided` for the steps, `rotorid.estimators.particle.changepoints` for changes, and
@@ -119,7 +119,7 @@ def liu_west(
             are fewer than 2 particles, a prior is improper, a family does not fit the bounds of its
             parameter, an output has no noise, or a keyword names a block or parameter that the System does
             not have.
-    Source: seed 002, eqs. 3.16-3.43; J. Liu and M. West, in: Sequential Monte Carlo methods in practice,
+    Source: Torren 2014, eqs. 3.16-3.43; J. Liu and M. West, in: Sequential Monte Carlo methods in practice,
         2001, ch. 10.
     """
     joint = Joint(system, method)
@@ -159,7 +159,7 @@ def flight_filter(system: System, count: int = COUNT, **tuning: Any) -> LiuWest:
         The filter.
     Raises:
         SettingError: as of `liu_west`.
-    Source: seed 002, eqs. 3.16-3.43 and figure 4.12.
+    Source: Torren 2014, eqs. 3.16-3.43 and figure 4.12.
     """
     tracked = [p for p in system.parameters if p.tracked]
     jumps = make_changes(*(p.name for p in tracked[:1]), hazard=HAZARD, distribution="uniform", spread=SPREAD)

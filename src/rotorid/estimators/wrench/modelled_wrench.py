@@ -1,4 +1,4 @@
-"""The modelled wrench on a rigid multirotor, integrated over a step (seed 001, eqs. 7-8 and 13).
+"""The modelled wrench on a rigid multirotor, integrated over a step (Alharbat 2025, eqs. 7-8 and 13).
 
     force (world)   R f_a - m g z - k v + m phi_v
     torque (body)   tau_a - omega x (J omega + h) - h' - k_omega omega + J phi_omega

@@ -1,4 +1,4 @@
-"""Update of the force, or of the torque, of a wrench observer by one sample: equation 14 of seed 001 over one step.
+"""Update of the force, or of the torque, of a wrench observer by one sample: equation 14 of Alharbat 2025 over one step.
 
 w^ <- exp(-K T) w^ + (1 - exp(-K T)) / T (rho - rho_last - integral of w_k)
 """
@@ -58,7 +58,7 @@ def momentum_update(
         elapsed: s since the last measured momentum.
         gain: K, 1/s.
         unit: matrix from a momentum to the measured output.
-    Source: seed 001, eq. 14.
+    Source: Alharbat 2025, eq. 14.
     """
     P, factors, momentum_noise = errors
     decay = jnp.where(is_updated, jnp.exp(-gain * elapsed), 1.0)

@@ -1,4 +1,4 @@
-"""External-wrench observers over a rigid multirotor (seed 001, section II-C, eqs. 12-14).
+"""External-wrench observers over a rigid multirotor (Alharbat 2025, section II-C, eqs. 12-14).
 
     rho = M (v, omega)                   momentum, eq. 12: world for the force, body for the torque
     rho' = w_k + w_e                     w_k: the known wrench, rotors, gravity, drag, -omega x J omega (eq. 13)
@@ -9,11 +9,11 @@ The momentum observer solves eq. 14 exactly for a wrench that is constant betwee
     w^ <- exp(-K T) w^ + (1 - exp(-K T)) / T (rho - rho_last - integral of w_k)
 
 so it is stable for any K and T, and at the samples it is the continuous observer, which is that of F. Ruggiero et al.,
-Impedance control of VToL UAVs with a momentum-based external generalized forces estimator, ICRA 2014 (the seed's [8]). The
+Impedance control of VToL UAVs with a momentum-based external generalized forces estimator, ICRA 2014 (the article's [8]). The
 acceleration-based observer takes the force from the accelerometer instead, and the torque as above, as T. Tomic, C. Ott and
 S. Haddadin, External wrench estimation, collision detection, and reflex reaction for flying robots, IEEE T-RO 33 (2017)
-do (the seed's [11]; the force is that of B. Yuksel et al., A nonlinear force observer for quadrotors and application to
-physical interactive tasks, AIM 2014, the seed's [9]):
+do (the article's [11]; the force is that of B. Yuksel et al., A nonlinear force observer for quadrotors and application to
+physical interactive tasks, AIM 2014, the article's [9]):
 
     f^ <- exp(-K T) f^ + (1 - exp(-K T)) (R (m a - f_a) + k v)
 
@@ -163,7 +163,7 @@ def momentum_observer(
     Raises:
         SettingError: the System tracks other parameters, a gain is not positive and finite, or a keyword
             names a block or parameter that the System does not have.
-    Source: seed 001, section II-C, eqs. 12-14; F. Ruggiero et al., ICRA 2014.
+    Source: Alharbat 2025, section II-C, eqs. 12-14; F. Ruggiero et al., ICRA 2014.
     """
     joint = _joint(system, method)
     return MomentumObserver(joint, Tuning.of(joint, **tuning), _gains(gain))

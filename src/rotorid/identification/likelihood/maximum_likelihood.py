@@ -1,4 +1,4 @@
-"""Maximum likelihood of the unknown parameters of a dynamic linear model (seed 002, section 3.3.1, eqs. 3.5-3.7).
+"""Maximum likelihood of the unknown parameters of a dynamic linear model (Torren 2014, section 3.3.1, eqs. 3.5-3.7).
 
     psi^ = argmax l(psi)         Cov psi^ = H^-1,      H = -d2l/dpsi2 at psi^
 
@@ -154,7 +154,7 @@ def fit_dlm(
     Raises:
         SettingError: invalid arguments, two parameters of one name, or no free parameter.
         ExcitationError: y has no measurement, or the likelihood is not finite at any start.
-    Source: seed 002, section 3.3.1, eqs. 3.5-3.7.
+    Source: Torren 2014, section 3.3.1, eqs. 3.5-3.7.
     """
     parameters = _parameters(start)
     if starts < 1 or iterations < 1:

@@ -10,7 +10,7 @@ coordinates. With K = 0 the errors are those of a simulation (output error). The
 `residual_tests`). The robust covariance is cov S cov, where S is the covariance of sum_k psi_k Lambda^-1 e_k.
 
 References: L. Ljung, System Identification: Theory for the User (1999), chapters 7, 9, 10 and 16; T. McKelvey, A. Helmersson,
-T. Ribarits, Automatica 40 (2004); Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973). Seed 002, section 2.1, has MATLAB's
+T. Ribarits, Automatica 40 (2004); Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973). Torren 2014, section 2.1, has MATLAB's
 `ssest`, which does the same.
 """
 
@@ -85,7 +85,7 @@ def fit_state_space(
     Raises:
         SettingError: an invalid setting, or no model of this form at the start values.
         ExcitationError: too few rows, or inputs without excitation.
-    Source: Ljung (1999), chapters 7, 9 and 10; seed 002, section 2.1.
+    Source: Ljung (1999), chapters 7, 9 and 10; Torren 2014, section 2.1.
     """
     if form not in get_args(Form):
         raise SettingError(f"no form {form!r}; choose from {', '.join(get_args(Form))}")

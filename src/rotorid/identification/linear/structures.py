@@ -3,7 +3,7 @@
     canonical    observability form: C_i = (0 .. 1 .. 0); A has ones above the diagonal within the block of each output, and a
                  free last row of the block; B is free. The states are the outputs and their derivatives (next samples in
                  discrete time), for each output as many as its index
-    companion    one input: A has ones above the diagonal and a free last row, B = (0 .. 0 1), C is free (seed 002, eq. 2.1)
+    companion    one input: A has ones above the diagonal and a free last row, B = (0 .. 0 1), C is free (Torren 2014, eq. 2.1)
     free         all entries; directions that only change the state coordinates are excluded from each step
     grey box     a function of physical parameters
 
@@ -239,7 +239,7 @@ def companion_structure(
         The structure, for `fit_prediction_error`.
     Raises:
         SettingError: the model has several inputs, or states that the input does not reach.
-    Source: seed 002, eq. 2.1.
+    Source: Torren 2014, eq. 2.1.
     """
     n = model.order
     if model.B.shape[1] != 1:

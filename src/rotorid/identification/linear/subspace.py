@@ -12,7 +12,7 @@ consistent also in closed loop. Rows of several experiments are stacked. All com
 References: P. Van Overschee, B. De Moor, Subspace Identification for Linear Systems, Kluwer (1996); M. Verhaegen,
 Identification of the deterministic part of MIMO state space models, Automatica 30 (1994); W. Larimore, Canonical variate
 analysis, CDC (1990); M. Jansson, Subspace identification and ARX modeling, SYSID (2003).
-Seed 002, section 2.1, has MATLAB's `n4sid`.
+Torren 2014, section 2.1, has MATLAB's `n4sid`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def fit_subspace(
     Raises:
         SettingError: an unknown method, an invalid order or horizon, or missing rows.
         ExcitationError: too few rows, or inputs without enough excitation.
-    Source: Van Overschee and De Moor (1996) and Jansson (2003), see the module; seed 002, section 2.1.
+    Source: Van Overschee and De Moor (1996) and Jansson (2003), see the module; Torren 2014, section 2.1.
     """
     runs = as_experiments(data)
     if method not in get_args(Method):

@@ -1,14 +1,14 @@
-"""Dynamic linear models: linear and Gaussian, in discrete time (seed 002, section 3.2, eqs. 3.2-3.4).
+"""Dynamic linear models: linear and Gaussian, in discrete time (Torren 2014, section 3.2, eqs. 3.2-3.4).
 
     theta_0 ~ N(m0, C0)
     Y_t     = F_t theta_t + v_t,          v_t ~ N(0, V_t)
     theta_t = G_t theta_{t-1} + w_t,      w_t ~ N(0, W_t)          t = 1 ... n
 
-The names are those of the seed and of R's package dlm (G. Petris, S. Petrone, P. Campagnoli, Dynamic Linear Models with R,
+The names are those of the thesis and of R's package dlm (G. Petris, S. Petrone, P. Campagnoli, Dynamic Linear Models with R,
 Springer 2009), which writes FF for F and GG for G. The first measurement comes one step after theta_0. In place of R's JFF, JV,
 JGG, JW and X, a matrix that changes has a leading axis of time, one entry a row of data.
 
-    dlm(m0=0, C0=10, F=1, V=1.4, G=1, W=0.2)       # eqs. 4.1-4.3 of the seed, R's dlm(m0, C0, FF, V, GG, W)
+    dlm(m0=0, C0=10, F=1, V=1.4, G=1, W=0.2)       # eqs. 4.1-4.3 of the thesis, R's dlm(m0, C0, FF, V, GG, W)
     trend(2) + seasonal(12)                        # R's dlmModPoly(2) + dlmModSeas(12); see `models.dlm.terms`
 
 A Dlm is a pytree of its six matrices: it goes through `jit`, `vmap` and `grad`, and may be made inside of them. Shapes are
@@ -130,7 +130,7 @@ def dlm(
     Raises:
         SettingError: a shape is wrong, a number is not finite, C0, V or W is no covariance, matrices that
             change have different lengths, or there is not one name a state.
-    Source: seed 002, section 3.2, eqs. 3.2-3.4.
+    Source: Torren 2014, section 3.2, eqs. 3.2-3.4.
     """
     mean = _array("m0", m0)
     mean = mean.reshape(1) if mean.ndim == 0 else mean

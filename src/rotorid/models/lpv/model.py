@@ -1,4 +1,4 @@
-"""Linear parameter-varying models: a System written as a linear one whose matrices vary (seed 002, eqs. 1.38-1.45).
+"""Linear parameter-varying models: a System written as a linear one whose matrices vary (Torren 2014, eqs. 1.38-1.45).
 
     x' = A(rho) x + B(rho) u + c(rho),      A(rho) = A_0 + sum_i rho_i A_i,  B and c alike,      rho = sigma(x, u, p)
 
@@ -197,7 +197,7 @@ def lpv(
     Raises:
         SettingError: a name is unknown, the System has rotations, the System without the terms is not linear,
             or the subsystem depends on another state.
-    Source: seed 002, eqs. 1.38, 1.39.
+    Source: Torren 2014, eqs. 1.38, 1.39.
     """
     x_names, u_names = scalar_names(system.states), scalar_names(system.inputs)
     subsystem = tuple(states) if states is not None else x_names

@@ -1,10 +1,10 @@
 """Multirotors as Systems, and the properties that follow from an airframe.
 
-bare.py                driven by thrust and body rate, mass only (seed 000)
+bare.py                driven by thrust and body rate, mass only (SESAME D2.2)
 with_drag.py           with drag, lift, wind and motor lag
 flight_noise.py        noise of a flight in gusts and vibration, for the tuning of estimators
 with_position.py       the same with its position, for controllers and planners
-rigid.py               rigid body under an external wrench (seed 001)
+rigid.py               rigid body under an external wrench (Alharbat 2025)
 logged_body.py         rigid body with known thrusts, as a log measures it
 air.py                 force of the air
 rotors.py              allocation, thrust and torque of rotors; inertia

@@ -1,4 +1,4 @@
-"""The thrust-and-body-rate multirotor of seed 000, section 5 (eqs. 41-47).
+"""The thrust-and-body-rate multirotor of SESAME D2.2, section 5 (eqs. 41-47).
 
     q' = 1/2 q (x) omega,    r' = v,    v' = R(q) (0, 0, T) / m + g,    m' = 0
 

@@ -1,13 +1,13 @@
-"""The multirotor as a rigid body with any rotors, and the external wrench on it (seed 001, section II-A, eqs. 1-8).
+"""The multirotor as a rigid body with any rotors, and the external wrench on it (Alharbat 2025, section II-A, eqs. 1-8).
 
     q' = 1/2 q (x) omega                            p' = v
     m v' = R f_a - m g z - k v + f_e                J omega' = -omega x (J omega + h) - h' + tau_a - k_omega omega + tau_e
     (f_a, tau_a) = G gamma                          gamma' = (gamma_c - gamma) / tau_m
 
-One convention throughout: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the seed
+One convention: forces of the equation of motion in the world frame, torques in the body frame, as eq. 5 of the article
 has them; G is in the body frame (see `rotors`). p and v are those of the centre of mass, and every torque is about it. Where
 the centre of mass is c away from the origin of the body frame, position, velocity and specific force are measured at the
-origin, p - R c. k v and k_omega omega are linear drag (k_omega is diagonal), which the seed leaves out in eq. 5 (both 0); drag
+origin, p - R c. k v and k_omega omega are linear drag (k_omega is diagonal), absent from eq. 5 (both 0); drag
 of the rotors and of the body (see `air`) is added if the airframe has it. gamma, the thrust in still air, is a scale times the
 known thrusts of the rotors, or c_f |Omega| Omega of their speeds, or follows the thrust curve of their commands with the motor
 lag, which may differ for a rotor that slows down. A learned residual phi adds m phi_v to the force and J phi_omega to the
@@ -16,7 +16,7 @@ where thrusts or speeds are known, a step of them is a step of h, which `dynamic
 
 The external wrench (f_e, tau_e) are two parameters that wander. An EKF or UKF over this System is therefore the
 Kalman-filter wrench observer of C. D. McKinnon and A. P. Schoellig, Unscented external force and torque estimation for
-quadrotors, IROS 2016 (the seed's [10]).
+quadrotors, IROS 2016 (the article's [10]).
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def rigid_multirotor(
         SettingError: for an unknown rotor input.
         AirframeError: where the airframe has another number of rotors, or lacks what the rotor input needs:
             rotors, inertia, torque ratio, thrust coefficient or thrust curve.
-    Source: seed 001, section II-A, eqs. 1-8.
+    Source: Alharbat 2025, section II-A, eqs. 1-8.
     """
     if rotor_input not in _UNITS:
         raise SettingError(f"no rotor input {rotor_input!r}; there are {', '.join(_UNITS)}")

@@ -1,14 +1,14 @@
 """Rotors at any places of a body: from their thrusts to force and torque, and control allocation, the inverse.
 
     gamma_i = c_f |Omega_i| Omega_i                    thrust of a rotor, N
-    w = G gamma,    G_i = (a_i,  (r_i - c) x a_i + k_i c_d a_i)                        seed 001, eqs. 1-3
+    w = G gamma,    G_i = (a_i,  (r_i - c) x a_i + k_i c_d a_i)                        Alharbat 2025, eqs. 1-3
 
 a_i is the unit axis along which rotor i pulls, r_i where it sits and c the centre of mass, all in the body frame; c_d is
 the rotor's torque per newton of thrust (m); k_i is -1 for a rotor that turns counter-clockwise about its axis, which
 drags the body the other way, and +1 for one that turns clockwise. For a frame whose geometry is not known well, all arms
 may be longer, and all tilt angles larger, than the airframe has them: r_i <- s_r r_i, and a_i from s_t times its angles.
 
-Equation 3 of the seed has the forces in the world frame and the torques in the body frame. Here the whole G is in the body
+Equation 3 of the article has the forces in the world frame and the torques in the body frame. Here the whole G is in the body
 frame, and constant; the caller rotates the force to the world frame.
 
 Control allocation, from the commanded thrust and torque of a controller to the thrusts of the rotors:
@@ -18,7 +18,7 @@ Control allocation, from the commanded thrust and torque of a controller to the 
 G_4 are four rows of G; with more than four rotors, gamma_c is the solution of least norm. The motors follow with the
 airframe's lag, which is solved exactly for a command held from its time stamp to the next.
 
-Angular momentum of the rotors (seed 001 leaves it out):
+Angular momentum of the rotors (Alharbat 2025 leaves it out):
 
     h = sum_i -k_i a_i J_r |Omega_i| = kappa sum_i -k_i a_i sqrt(gamma_i),        kappa = J_r / sqrt(c_f)
 
@@ -70,7 +70,7 @@ def allocation(
         thrust.
     Raises:
         AirframeError: there are no rotors.
-    Source: seed 001, eqs. 1-3.
+    Source: Alharbat 2025, eqs. 1-3.
     """
     if not rotors:
         raise AirframeError(
@@ -134,7 +134,7 @@ def spin(rotor: Rotor) -> int:
 def thrust_axis(azimuth: float, about_arm: float, across_arm: float = 0.0) -> tuple[float, float, float]:
     """Unit axis of a rotor on an arm at an azimuth, by its tilt angles: R_z(azimuth) R_x(about_arm) R_y(across_arm) z.
 
-    azimuth: of the arm from body x, counter-clockwise. about_arm, across_arm: psi and beta of seed 001, section II-A. All in
+    azimuth: of the arm from body x, counter-clockwise. about_arm, across_arm: psi and beta, Alharbat 2025, section II-A. In
     rad, body frame (FLU).
     """
     x = math.sin(across_arm)
@@ -223,7 +223,7 @@ def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool =
         lagged: whether the thrusts follow the commands with the airframe's motor lag.
     Raises:
         AirframeError: where the airframe's rotors cannot give a torque about each axis.
-    Source: seed 001, eqs. 1-3.
+    Source: Alharbat 2025, eqs. 1-3.
     """
     lacks_commands = "thrust" not in flight or "control_torque" not in flight
     if lacks_commands or not airframe.rotors or usable_inputs(flight, airframe):

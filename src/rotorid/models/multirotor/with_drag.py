@@ -6,7 +6,7 @@
     T_f = T + c (T - T_s),    T_s' = (T - T_s) / tau_s
 
 a is what the accelerometer measures. T_c is the thrust that the rotor commands or speeds give by the airframe's numbers, or the
-commanded thrust itself; s is its scale. Seed 000 (eqs. 44-47) is the case k = 0, tau = 0, f = 0. k is the drag across the
+commanded thrust itself; s is its scale. SESAME D2.2 (eqs. 44-47) is the case k = 0, tau = 0, f = 0. k is the drag across the
 rotor axis z, r k that along it: thrust falls as a rotor climbs (inflow), by 0.7 to 2 times the drag across it. l is the lift
 factor: by translational lift rotors pull more in wind, as the square of the drag across their axis, over the weight W. The
 model is linear in r and l, which exist without knowing drag and wind apart. (With a translational lift k_h per rotor,
@@ -283,7 +283,7 @@ def multirotor(
         AirframeError: rotor commands are the input and the airframe has no thrust curve; or speeds, and it has no thrust
             coefficient.
         SettingError: the known mass is not positive.
-    Source: seed 000, eqs. 44-47, extended by motor lag, drag, translational lift and wind.
+    Source: SESAME D2.2, eqs. 44-47, extended by motor lag, drag, translational lift and wind.
     """
     count = rotors or len(airframe.rotors) or 4
     if (thrust_input == "rotor_command" and airframe.thrust_curve is None) or (
@@ -397,13 +397,13 @@ def _motor_time_constant(
 
 
 def bare_multirotor(airframe: Airframe) -> BareMultirotor:
-    """Make the multirotor of seed 000, driven by thrust (N, body z) and body rate (rad/s, FLU).
+    """Make the multirotor of SESAME D2.2, driven by thrust (N, body z) and body rate (rad/s, FLU).
 
     Args:
         airframe: its mass (kg) is the prior of the tracked mass; its thrust scale multiplies the thrust.
     Returns:
         The System.
-    Source: seed 000, eqs. 44-47.
+    Source: SESAME D2.2, eqs. 44-47.
     """
     mass = airframe.mass.number
     prior = MASS.with_prior(mass, mass_std(airframe), MASS_DRIFT * mass)

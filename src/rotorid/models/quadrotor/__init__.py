@@ -1,4 +1,4 @@
-"""The 12-state quadrotor of seed 002.
+"""The 12-state quadrotor of Torren 2014.
 
 quadrotor.py      the nonlinear model
 lpv.py            its LPV models

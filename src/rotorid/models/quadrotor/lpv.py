@@ -1,9 +1,9 @@
-"""The quadrotor as an LPV model: the eight states of the seed (phi, theta, psi, z and their rates), and all twelve
-(seed 002, eq. 1.45).
+"""The quadrotor as an LPV model: the eight states of the thesis (phi, theta, psi, z and their rates), and all twelve
+(Torren 2014, eq. 1.45).
 
 The parameters rho and where they stand (b_j, d_j: per rotor; s_j, x_j, y_j: see `quadrotor`):
 
-    p, q, r                           A: half of each product of two rates at either rate (the seed's a_1 to a_6)
+    p, q, r                           A: half of each product of two rates at either rate (the thesis's a_1 to a_6)
                                       B: q at p': -J s_j / Ixx, p at q': +J s_j / Iyy         (part of b_1 to b_8)
     |W_j|                             B: y_j b / Ixx at p', -x_j b / Iyy at q', -s_j d / Izz at r'     (b_1 to b_12)
     cos(phi) cos(theta) |W_j| / m     B: b at z''                                                     (b_13 to b_16)
@@ -11,10 +11,10 @@ The parameters rho and where they stand (b_j, d_j: per rotor; s_j, x_j, y_j: see
     U1/m cos(phi) sin(psi) sinc(theta), -U1/m cos(psi) sinc(phi)     A: y'' at theta and at phi
     1 / m                             A: -k at x'', y'', z''; only with drag
 
-so 11 parameters for eight states where the seed's list has 22, and 15 for twelve: its a_i and b_i are sums of these. The
+so 11 parameters for eight states where the thesis's list has 22, and 15 for twelve: its a_i and b_i are sums of these. The
 sideways pull stands in A, at the angles: at hover, a B whose entries vanish would leave x and y without any input.
 
-What was mended in the seed's list of 1.45: b_7 stands twice, b_8 (equal to b_6) lacks, and the rows of B hold b_9 to b_12
+What was mended in the thesis's list of 1.45: b_7 stands twice, b_8 (equal to b_6) lacks, and the rows of B hold b_9 to b_12
 and b_13 to b_16; b_9 and b_11 have a minus (1.20); b_1 to b_8 have the gyroscopic signs of `quadrotor`. The bound
 25 b / m of the last row is right: cos^2(pi/3) 100 = 25.
 """
@@ -35,7 +35,7 @@ EIGHT: tuple[str, ...] = (
     "position_z",
     "velocity_z",
 )
-"""The states of the seed's 1.45."""
+"""The states of the thesis's 1.45."""
 
 
 def quadrotor_lpv(system: Quadrotor, subsystem: Subsystem = "attitude-altitude") -> Lpv:
@@ -49,10 +49,12 @@ def quadrotor_lpv(system: Quadrotor, subsystem: Subsystem = "attitude-altitude")
     Raises:
         SettingError: the quadrotor has exact angles, whose rates have no such form, or the subsystem is
             unknown.
-    Source: seed 002, eq. 1.45.
+    Source: Torren 2014, eq. 1.45.
     """
     if system.exact:
-        raise SettingError("the quadrotor with exact=True has no LPV form here; take the seed's, exact=False")
+        raise SettingError(
+            "the quadrotor with exact=True has no LPV form here; take the simplified one, exact=False"
+        )
     if subsystem not in ("attitude-altitude", "full"):
         raise SettingError(f"no subsystem {subsystem!r}; there are attitude-altitude, full")
     is_full = subsystem == "full"

@@ -1,4 +1,4 @@
-"""The 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds (seed 002, eqs. 1.1-1.37, derived again).
+"""The 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds (Torren 2014, eqs. 1.1-1.37, derived again).
 
     phi' = p                                   p' = ((Iyy - Izz) q r + tau_x - q h - k_p p) / Ixx
     theta' = q                                 q' = ((Izz - Ixx) r p + tau_y + p h - k_q q) / Iyy
@@ -8,10 +8,10 @@
 
 World frame ENU, body frame FLU; roll phi, pitch theta, yaw psi are the intrinsic z-y-x angles of R. W_i is the speed of
 rotor i at (x_i, y_i) from the centre of mass, s_i is +1 where it turns counter-clockwise seen from above, h the angular
-momentum of all rotors. The seed's frame is rotor 1 front, 2 right, 3 rear, 4 left, of which 1 and 3 turn
-counter-clockwise; here rotors may be any number of upright ones. Drag k and k_p, k_q, k_r is 0 in the seed.
+momentum of all rotors. The thesis's frame is rotor 1 front, 2 right, 3 rear, 4 left, of which 1 and 3 turn
+counter-clockwise; here rotors may be any number of upright ones. Drag k and k_p, k_q, k_r is 0 in the thesis.
 
-What was mended in the seed's equations:
+What was mended in the thesis's equations:
 - 1.5, second row, third column, and 1.33: cos theta should be sin theta. 1.35 is right as it stands.
 - 1.6: the term tan(theta) sin(phi) has a plus.
 - 1.14, 1.27, 1.29: the gyroscopic terms have the wrong sign. By 1.20, rotors 1 and 3 drag the body clockwise, so they turn
@@ -24,9 +24,9 @@ What small angles mean: 1.26-1.31 take the body rates p, q, r for the rates of t
     psi' = (q sin(phi) + r cos(phi)) / cos(theta)
 
 `exact=True` has these; then the model is the rigid body, and no approximation is left. `euler_departure` tells how far the
-seed's step is off along a flight: in first order yaw rate times tilt, and roll rate times pitch. In the flights of
+thesis's step is off along a flight: in first order yaw rate times tilt, and roll rate times pitch. In the flights of
 `studies.lpv_control` it comes to 0.2 rad/s in a helix with a yaw rate of 1.2 rad/s, and to 0.9 rad/s at most in moves of 3 m
-within 1.6 s. Nothing else is approximated. Left out, as in the seed: the torque of rotors that speed up.
+within 1.6 s. Nothing else is approximated. Left out, as in the thesis: the torque of rotors that speed up.
 
 Reference: T. Bresciani, Modelling, identification and control of a quadrotor helicopter, Lund University, 2008.
 """
@@ -49,7 +49,7 @@ from rotorid.models.multirotor.rotors import torque_ratio_of
 from rotorid.models.system import GRAVITY, Parameter, System, Values
 
 PLUS = "quadrotor-plus"
-"""The shipped airframe with the parameters of Bresciani's thesis, which the seed takes."""
+"""The shipped airframe with the parameters of Bresciani's thesis, which Torren takes."""
 
 ANGLES: tuple[str, ...] = ("roll", "pitch", "yaw")
 RATES: tuple[str, ...] = ("roll_rate", "pitch_rate", "yaw_rate")
@@ -62,7 +62,7 @@ class Quadrotor(System):
 
     roll_rate, pitch_rate, yaw_rate are the body rates p, q, r in rad/s. levers: x and y of each rotor from the centre of
     mass, m, body frame. spins: +1 for a rotor that turns counter-clockwise seen from above, else -1. exact: whether the
-    angles turn as those of the rigid body do, or as the seed has it (see the module).
+    angles turn as those of the rigid body do, or as the thesis has it (see the module).
     """
 
     parameters: tuple[Parameter, ...]
@@ -132,7 +132,7 @@ class Quadrotor(System):
 def euler_departure(
     roll: Float[Array, "*batch"], pitch: Float[Array, "*batch"], body_rate: Float[Array, "*batch 3"]
 ) -> Float[Array, "*batch 3"]:
-    """Exact rates of roll, pitch and yaw less the body rates that the seed takes for them, rad/s. Angles in rad."""
+    """Exact rates of roll, pitch and yaw less the body rates that the thesis takes for them, rad/s. Angles in rad."""
     p, q, r = (body_rate[..., k] for k in range(3))
     s, c = jnp.sin(roll), jnp.cos(roll)
     rate = q * s + r * c
@@ -150,15 +150,15 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
     """Make the 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds.
 
     Args:
-        airframe: with four or more upright rotors; None: that of Bresciani, which the seed uses.
-        exact: whether the angles follow the rates of the rigid body, or the seed's simplified ones (see
+        airframe: with four or more upright rotors; None: that of Bresciani, which the thesis uses.
+        exact: whether the angles follow the rates of the rigid body, or the thesis's simplified ones (see
             `Quadrotor`).
     Returns:
         The System; world frame ENU, body frame FLU.
     Raises:
         AirframeError: the airframe lacks rotors, inertia, thrust coefficient or torque, its rotors are
             tilted, or its body axes are not the principal ones.
-    Source: seed 002, eqs. 1.1-1.37.
+    Source: Torren 2014, eqs. 1.1-1.37.
     """
     airframe = airframe or load_airframe(PLUS)
     source = airframe.source

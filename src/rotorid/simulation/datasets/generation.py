@@ -1,4 +1,4 @@
-"""Generation of a data set of simulated flights: trajectories x mass profiles x flights (seed 000, section 5.3: 5 x 5 x 50).
+"""Generation of a data set of simulated flights: trajectories x mass profiles x flights (SESAME D2.2, section 5.3: 5 x 5 x 50).
 
 Complete files in the folder are kept, so that the same call resumes an interrupted run. The random numbers of a flight depend
 only on (seed, trajectory, mass profile, number): the flight is bitwise the same whether it is simulated alone or with
@@ -78,7 +78,7 @@ def generate_dataset(
     Raises:
         SettingError: an invalid setting, or the folder has a data set with other settings.
         OutputError: the folder cannot be created.
-    Source: seed 000, section 5.3.
+    Source: SESAME D2.2, section 5.3.
     """
     folder = Path(folder)
     _check_settings(flights, seed, duration, trajectories, mass_profiles, workers, executor)

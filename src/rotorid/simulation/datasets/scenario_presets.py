@@ -1,6 +1,6 @@
 """Presets for the simulated flights of a data set: plant and sensors.
 
-nominal    as in seed 000, section 5.3: the thrust equals the command, there is no drag and no wind, and measurements have noise
+nominal    as in SESAME D2.2, section 5.3: the thrust equals the command, there is no drag and no wind; measurements have noise
            but no delay.
 hard       outdoor conditions of a quadrotor of 1 kg: motor lag, limited thrust, drag, wind and gusts, delayed and missing
            measurements. An accelerometer and rotor commands are logged, so that the vehicle can be identified.

@@ -1,4 +1,4 @@
-"""Flights of a fully actuated multirotor under an external wrench: the simulation of seed 001, section V.
+"""Flights of a fully actuated multirotor under an external wrench: the simulation of Alharbat 2025, section V.
 
 NMPC on rotor thrust rates flies a reference (hover, or a lemniscate in space). It uses the true parameters of the
 vehicle and assumes no external wrench. The plant is the rigid multirotor under the wrench, integrated by fourth-order
@@ -56,7 +56,7 @@ from rotorid.simulation.wrench.poses import (
 from rotorid.simulation.wrench.pulses import draw_pulses, sum_pulses
 
 SCENARIOS = ("hover", "free-flight", "hover-wrench", "free-flight-wrench")
-"""Scenarios of seed 001, section V-A."""
+"""Scenarios of Alharbat 2025, section V-A."""
 
 THRUST_BOUNDS = (0.25, 2.0)
 """Range of the thrust of a rotor, relative to the mean hover thrust."""
@@ -153,7 +153,7 @@ def simulate_wrench_flight(
     Raises:
         SettingError: an invalid setting.
         AirframeError: the airframe lacks a quantity, or is not fully actuated.
-    Source: seed 001, section V-B.
+    Source: Alharbat 2025, section V-B.
     """
     delay_rows = round(delay * rate)
     if delay < 0 or abs(delay_rows - delay * rate) > 1e-6:
@@ -389,7 +389,7 @@ def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **sett
         The flights.
     Raises:
         SettingError, AirframeError: see `simulate_wrench_flight`.
-    Source: seed 001, section V-B.
+    Source: Alharbat 2025, section V-B.
     """
     if not 2 <= flights <= 9:
         raise SettingError(f"{flights} training flights: there must be 2 to 9")

@@ -9,7 +9,7 @@ A fully actuated vehicle tracks position and attitude simultaneously. The rotor 
     G gamma = (R^T (m a + m g z + k v),  J omega' + omega x J omega + k_omega omega).
 
 The speed w of the lemniscate is the largest one at which the thrusts stay within a random share of the range between hover and
-their bounds. Seed 001, section V-B: "3D lemniscate trajectories (8 shape), with different rotations in 3D space, and with
+their bounds. Alharbat 2025, section V-B: "3D lemniscate trajectories (8 shape), with different rotations in 3D space, and with
 different velocity profiles".
 """
 

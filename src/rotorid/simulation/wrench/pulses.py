@@ -1,4 +1,4 @@
-"""Pulses of an external wrench, each a few seconds long (seed 001, figure 6).
+"""Pulses of an external wrench, each a few seconds long (Alharbat 2025, figure 6).
 
     w(t) = w_i h(t),   t_i <= t < t_i + T_i         i = 1, 2, 3: at about a quarter, half and three quarters of the flight
 

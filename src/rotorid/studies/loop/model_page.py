@@ -1,4 +1,4 @@
-"""The section on the whole identified model of the page of the closed-loop study (seed 000, figure 2)."""
+"""The section on the whole identified model of the page of the closed-loop study (SESAME D2.2, figure 2)."""
 
 from __future__ import annotations
 

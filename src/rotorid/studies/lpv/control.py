@@ -1,4 +1,4 @@
-"""Gain-scheduled LPV control of the quadrotor compared with an LQR, the future work of seed 002.
+"""Gain-scheduled LPV control of the quadrotor compared with an LQR, the future work of Torren 2014.
 
 All designs have the same weights, integral action and measurements (position, velocity, attitude, rates): gain
 schedules over a box of the parameters (`control.gain_scheduling`), from ranges of tilt, yaw rate, specific thrust,
@@ -52,7 +52,7 @@ TILT: Final = 0.6  # rad, roll and pitch each
 YAW_RATE: Final = 1.5  # rad/s
 SPECIFIC_THRUST: Final = (6.5, 15.0)  # m/s^2
 WIDE_SPECIFIC_THRUST: Final = (2.0, 30.0)  # m/s^2, for a controller without the mass
-ROTOR_SPEED: Final = (100.0, 500.0)  # rad/s, the seed's range
+ROTOR_SPEED: Final = (100.0, 500.0)  # rad/s, the thesis's range
 MASSES: Final = (0.7, 1.6)  # kg
 _ZERO: Final = np.array(0.0)  # yaw in rad, yaw rate in rad/s
 CLIMB: Final = 0.25  # m/s

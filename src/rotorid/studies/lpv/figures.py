@@ -1,4 +1,4 @@
-"""Figures 4.1 to 4.12 of seed 002, each with its curves."""
+"""Figures 4.1 to 4.12 of Torren 2014, each with its curves."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Maximum likelihood in the study of seed 002: its first test (section 4.1.1) and the effect of the amount of data (4.1.2).
+"""Maximum likelihood in the study of Torren 2014: its first test (section 4.1.1) and the effect of the amount of data (4.1.2).
 
 The first test, eqs. 4.4-4.6, is equivalent to an ARMA(1, 1) process:
 
     theta_0 ~ N(0, I)      Y_t = [1 0] theta_t      theta_t = [x1 1; 0 0] theta_{t-1} + w_t      w_t ~ N(0, x3 [1 x2; x2 x2^2])
 
-with x1 = 0.6, x2 = 0.3, x3 = 0.05; the estimates of the seed are 0.599, 0.269 and 0.049. It gives neither V nor the
+with x1 = 0.6, x2 = 0.3, x3 = 0.05; the estimates of the thesis are 0.599, 0.269 and 0.049. It gives neither V nor the
 number of data. Here V = 0, as in dlmModARMA of R, which has the same matrices, and the number is ROWS. |x2| < 1,
 because 1/x2 with x3 x2^2 gives the same data.
 
-The varying form is x1 = x1c + x1t t with x1c = 0.6, x1t = 0.1. The seed does not give the unit of t; here t is 0 to 3
+The varying form is x1 = x1c + x1t t with x1c = 0.6, x1t = 0.1. The thesis does not give the unit of t; here t is 0 to 3
 s, because the process is unstable above 4 s.
 
 The quadrotor is linearised in hover (8 states: angles, rates, altitude). Its rotor speeds are white noise after a
@@ -17,7 +17,7 @@ first-order filter, so B is part of the matrix of the augmented system, which is
     d/dt (x, nu) = [A B; 0 -I/tau] (x, nu)      G = exp([A B; 0 -I/tau] dt)      W = diag(0, (1 - exp(-2 dt/tau)) sigma^2 I)
 
 The angles and the altitude are measured, and for measured inputs also the rotor speeds. The unknown parameters are Ixx,
-or Ixx and Iyy; the seed does not specify them.
+or Ixx and Iyy; the thesis does not specify them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SECONDS: Final = 3.0
 
 TRUE: Final = {"x1": 0.6, "x2": 0.3, "x3": 0.05}
 PUBLISHED: Final = {"x1": 0.599, "x2": 0.269, "x3": 0.049}
-"""Estimates of the seed."""
+"""Estimates of the thesis."""
 
 VARYING: Final = {"x1c": 0.6, "x1t": 0.1, "x2": 0.3, "x3": 0.05}
 

@@ -1,4 +1,4 @@
-"""The page of the study of seed 002: Figures 4.1 to 4.12 with published and own numbers, and further results."""
+"""The page of the study of Torren 2014: Figures 4.1 to 4.12 with published and own numbers, and further results."""
 
 # ruff: noqa: RUF001
 

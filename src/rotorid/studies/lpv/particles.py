@@ -1,11 +1,11 @@
-"""Particle filters in the study of seed 002: constant, drifting and jumping parameters (sections 4.2 and 4.3).
+"""Particle filters in the study of Torren 2014: constant, drifting and jumping parameters (sections 4.2 and 4.3).
 
     theta_0 ~ N(0, 10)      theta_t = alpha_t theta_{t-1} + w_t,  w ~ N(0, W)      Y_t = theta_t + v_t, v ~ N(0, V)  (4.1-4.4)
 
-with V = 2, W = 1 (2 for a changing alpha), one row per second; the prior of alpha is U(0, 3). The seed does not give
+with V = 2, W = 1 (2 for a changing alpha), one row per second; the prior of alpha is U(0, 3). The thesis does not give
 alpha; here a constant alpha is 0.9. 500 rows contain little information on a constant alpha. The filter is therefore
 compared with the exact posterior, from a grid of Kalman likelihoods, as well as with the truth. A changing alpha is
-above 1: theta grows, and each row contains information on alpha, as in the figures of the seed, which is not possible
+above 1: theta grows, and each row contains information on alpha, as in the figures of the thesis, which is not possible
 below 1.
 """
 
@@ -49,7 +49,7 @@ FORMS: Final[Mapping[str, Float[np.ndarray, " n"]]] = {
     "sine": 1.5 + 0.5 * np.sin(2.0 * np.pi * _TIME / 120.0),
     "square": 1.5 + 0.3 * np.sign(np.sin(2.0 * np.pi * _TIME / 80.0)),
 }
-"""alpha over time: of Figure 4.8; of Figures 4.9 to 4.12, not given by the seed; and with jumps."""
+"""alpha over time: of Figure 4.8; of Figures 4.9 to 4.12, not given by the thesis; and with jumps."""
 
 MAX_ERROR: Final = 0.05
 """Relative error that ends the delay after a jump."""
@@ -64,7 +64,7 @@ FLAT: Final[dict[str, Family]] = {"alpha": "uniform"}
 
 @dataclasses.dataclass(frozen=True)
 class Autoregression(System):
-    """The model of the seed, with Euler steps of 1 s. tracked: unknown parameters. drift: of alpha, 1/sqrt(s)."""
+    """The model of the thesis, with Euler steps of 1 s. tracked: unknown parameters. drift: of alpha, 1/sqrt(s)."""
 
     tracked: tuple[str, ...] = ("alpha",)
     w: float = W
@@ -144,7 +144,7 @@ SETTINGS: Final[Mapping[str, ChangeModel | None]] = {
     "ours": ChangeModel("uniform", 0.4, 0.4),
     "learned": ChangeModel("uniform", 0.05, 0.4, learned=True),
 }
-"""Settings of Figures 4.5, 4.8 and 4.9, 4.10, 4.11 and 4.12 of the seed; the best setting of the study of priors; and
+"""Settings of Figures 4.5, 4.8 and 4.9, 4.10, 4.11 and 4.12 of the thesis; the best setting of the study of priors; and
 the same with an estimated probability, initially 5 %."""
 
 OURS: Final = ("ours", "learned")
@@ -217,7 +217,7 @@ def constant_part(rows: int, count: int, seeds: Sequence[int]) -> Part:
 
 
 def changing_part(count: int, seeds: Sequence[int]) -> Part:
-    """Figures 4.5 and 4.8 to 4.12: a changing alpha, with all settings of the seed and ours. count: of particles."""
+    """Figures 4.5 and 4.8 to 4.12: a changing alpha, with all settings of the thesis and ours. count: of particles."""
     results, curves = [], []
     for name, estimator in _estimators(count).items():
         for form, estimates in _estimates_by_form(estimator, seeds).items():

@@ -1,4 +1,4 @@
-"""Ranges identified in flight as bounds of the LPV model, and a controller from them (seed 002, section 5.2).
+"""Ranges identified in flight as bounds of the LPV model, and a controller from them (Torren 2014, section 5.2).
 
 1. A flight in which a payload is taken and a rotor loses a share of its thrust is simulated with the LQR. Liu and West's filter
    identifies mass and shares (`in_flight`).

@@ -1,9 +1,9 @@
-"""Slow changes of alpha below 1, where the state does not grow, in the study of seed 002.
+"""Slow changes of alpha below 1, where the state does not grow, in the study of Torren 2014.
 
     figure 4.5       alpha = 0.7 + 0.25 sin(2 pi t / n) with unknown variances V and W, by Liu and West's filter without changes
     figure 4.8 slow  alpha = 0.5 + 0.4 t / n with the setting of Figure 4.8
 
-The seed gives neither alpha nor its rate in these figures. It finds V and W there, which a growing state does not contain.
+The thesis gives neither alpha nor its rate in these figures. It finds V and W there, which a growing state does not contain.
 """
 
 from __future__ import annotations

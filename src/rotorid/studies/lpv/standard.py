@@ -1,12 +1,12 @@
-"""Standard identification in the first two examples of the seed: constant and time-varying parameters.
+"""Standard identification in the first two examples of the thesis: constant and time-varying parameters.
 
-    third order      x' = [0 1 0; 0 0 1; -1 -5 -6] x + (0 0 1)^T u, y = x                       (seed 002, eq. 2.1)
+    third order      x' = [0 1 0; 0 0 1; -1 -5 -6] x + (0 0 1)^T u, y = x                       (Torren 2014, eq. 2.1)
     time-varying     the same with -6 + sin(t)                                                  (2.2)
 
 The input is binary and constant for 0.2 s, which gives the smallest errors of the coefficients among 0.1 to 4 s. With a
 step of 0.1 s and noise of 1 % of each output (40 dB), 40,000 rows give -1, -5 and -6 with a relative error of 2e-4
 (root mean square, at most 5e-4 in 20 draws). The estimate of a constant model of (2.2) is -6 plus the mean of sin(t)
-weighted by x_3^2. x_3 is larger when its damping is smaller, so the magnitude is below 6, as in the seed (5.871). The
+weighted by x_3^2. x_3 is larger when its damping is smaller, so the magnitude is below 6, as in the thesis (5.871). The
 quadrotor is in `standard_hover`.
 """
 
@@ -45,7 +45,7 @@ TRUE = LinearModel(
 
 _THIRD = "standard: third order"
 PUBLISHED: Final = {"2.1": (-1.0, -5.0, -6.0), "2.2": (-0.9873, -4.982, -5.871)}
-"""Third row of A in Figures 3.2 and 3.3 of the seed, by equation."""
+"""Third row of A in Figures 3.2 and 3.3 of the thesis, by equation."""
 
 PUBLISHED_STD: Final = 0.0149
 """Standard deviation of A[3,3] of (2.2), section 2.2.1."""
@@ -93,7 +93,7 @@ def third_order_data(rows: int, noise: float, seed: int, *, varying: bool = Fals
 def varying_rows(size: int = 20000, seeds: int = 10, noise: float = 0.0) -> tuple[Row, ...]:
     """Estimates of (2.2) with a constant model, the expected values, and tests of the residuals.
 
-    The seed gives -5.871 +- 0.0149 for the last coefficient.
+    The thesis gives -5.871 +- 0.0149 for the last coefficient.
     """
     part, method = "standard: time-varying", "prediction error"
     setting = f"rows={size}, noise={noise:g}"

@@ -1,4 +1,4 @@
-"""A parameter that jumps while the process stays stationary, with a Rao-Blackwellised reference, in the study of seed 002.
+"""A parameter that jumps while the process stays stationary, with a Rao-Blackwellised reference, in the study of Torren 2014.
 
     alpha_t = alpha_{t-1} with probability 1 - beta, else ~ U(0, 1)
     theta_t = alpha_t theta_{t-1} + w_t,  w ~ N(0, W)      Y_t = theta_t + v_t,  v ~ N(0, V)

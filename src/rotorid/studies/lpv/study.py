@@ -1,10 +1,10 @@
-"""The study of seed 002: standard identification, likelihood, particle filters, and LPV control.
+"""The study of Torren 2014: standard identification, likelihood, particle filters, and LPV control.
 
 standard      third-order example, constant and time-varying, and the quadrotor                 chapter 2
 likelihood    first test of maximum likelihood, its varying form, and the amount of data        4.1, Figures 4.1 and 4.2
 constant      filter of Liu and West with constant parameters                                   4.2, Figures 4.3 and 4.4
 unchanged     with changepoints, for a constant parameter                                       Figure 4.7
-changes       drifting and jumping parameters, with all settings of the seed and ours           Figures 4.5 to 4.12
+changes       drifting and jumping parameters, with all settings of the thesis and ours           Figures 4.5 to 4.12
 stationary    jumps of a parameter of a stationary process, beside a Rao-Blackwellised reference
 priors        priors of changed parameters, their width and probability                         future work, 5.2
 control       gain-scheduled LPV control of the quadrotor compared with an LQR                  future work, 5.2

@@ -1,10 +1,10 @@
-"""Force error by axis, and what the inputs of the residual determine (Figure 8 of seed 001).
+"""Force error by axis, and what the inputs of the residual determine (Figure 8 of Alharbat 2025).
 
 The rotors' force errs by a vector that is constant in the body for given thrusts. In the world frame it turns with the vehicle,
 
     m phi = R (1 + e) G gamma - R G' gamma' + ...
 
-but the translation head of the seed has the velocity in the world frame and the thrusts as inputs, and no attitude (eq. 29).
+but the translation head of the article has the velocity in the world frame and the thrusts as inputs, and no attitude (eq. 29).
 For flights with different headings no function of these inputs gives the error along x and y. It gives that along z, since the
 vehicle is nearly level. In the body frame the error is linear in the inputs.
 

@@ -1,4 +1,4 @@
-"""Wrong parameters of the study of seed 001 (Table I), and residual and identified models that correct them (section
+"""Wrong parameters of the study of Alharbat 2025 (Table I), and residual and identified models that correct them (section
 V-C)."""
 
 from __future__ import annotations

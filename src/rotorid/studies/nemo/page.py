@@ -1,4 +1,4 @@
-"""The page of the study of seed 001: Table II and Figures 5 to 8 with published and own numbers, and further results."""
+"""The page of the study of Alharbat 2025: Table II and Figures 5 to 8 with published and own numbers, and further results."""
 
 # ruff: noqa: RUF001
 

@@ -1,12 +1,12 @@
-"""The study of seed 001: estimates of the external wrench with wrong, corrected and identified models.
+"""The study of Alharbat 2025: estimates of the external wrench with wrong, corrected and identified models.
 
 flights       9 training flights without external wrench, evaluation flights in four scenarios    section V-B
 trainings     residuals for four types of wrong parameters, by horizon                            III, V-C, Table I
-identified    parameters identified from the training flights, then a residual                    not in the seed
+identified    parameters identified from the training flights, then a residual                    not in the article
 wrench        all observers on all flights                                                        V-D, Table II, Figures 5 to 8
-late          the same for logs with noise and a delay of 20 ms                                   future work of the seed
+late          the same for logs with noise and a delay of 20 ms                                   future work of the article
 axes          force errors by axis, and what the inputs of the residual determine                   Figure 8
-flapping      exact and late again for MGF: a vehicle with a wrench that no parameter describes   not in the seed
+flapping      exact and late again for MGF: a vehicle with a wrench that no parameter describes   not in the article
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from rotorid.workflows.track.track import prepare_samples
 
 AIRFRAME: Final = "fully-actuated-hexarotor"
 SETS: Final = ("exact", "late")
-"""Sets of logs: with the true states, as in the seed; and with noisy and delayed states."""
+"""Sets of logs: with the true states, as in the article; and with noisy and delayed states."""
 
 DELAY: Final = 0.02
 """Delay of the states in the late logs, s; the rotor speeds have no delay."""
@@ -199,7 +199,7 @@ class _Flights:
 
 
 def plans(size: Size) -> tuple[Plan, ...]:
-    """The trainings: heads of the seed for each horizon, a longer one from the weights of a shorter one; and heads in
+    """The trainings: heads of the article for each horizon, a longer one from the weights of a shorter one; and heads in
     the body frame for the wrong and for the identified parameters."""
     first, longer, body = size.epochs
     start = "nemo-25" if "nemo-25" in size.plans else "nemo-1"

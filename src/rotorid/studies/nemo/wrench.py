@@ -1,4 +1,4 @@
-"""Observers of the external wrench against its truth (seed 001, section V-D)."""
+"""Observers of the external wrench against its truth (Alharbat 2025, section V-D)."""
 
 from __future__ import annotations
 

@@ -1,23 +1,23 @@
-"""Regressors of the mass on the data set: seed 000, section 6.2, Tables 1 to 3 and Figures 12 to 16.
+"""Regressors of the mass on the data set: SESAME D2.2, section 6.2, Tables 1 to 3 and Figures 12 to 16.
 
 The training flights and test flights of each trajectory with each mass profile are chosen at random. Parts:
 
     table 1      ELM (lambda = 0) and RELM (lambda = 1e-7) by the number of nodes
-    table 2      RELM by lambda: the seed's values, and larger ones, because lambda is compared with a sum over all rows and
+    table 2      RELM by lambda: the report's values, and larger ones, because lambda is compared with a sum over all rows and
                  the norm of the weights is already small
     table 3      RELM by the number of training flights of each cell
     os-elm       OS-ELM with one training flight in each chunk, after 1, 5, 25, ... chunks
     elm cells    RELM by trajectory and mass profile, and after steps of the mass
     figure 12    lemniscate, 13 random and 14 zigzag by RELM, 15 lemniscate and 16 zigzag by OS-ELM; "os-elm random" is
-                 random by OS-ELM, which the seed does not show
+                 random by OS-ELM, which the report does not show
 
     constant     the mean of the masses of the training rows as the estimate, without any network
 
 Inputs are the `features` of a flight, scaled by the prior of the mass, so that OS-ELM needs no data before its first chunk.
-Tables 1 to 3 are also made with the plain inputs of the seed (see `plain_inputs`), scaled by mean and standard deviation: parts
+Tables 1 to 3 are also made with plain inputs of the report (see `plain_inputs`), scaled by mean and standard deviation: parts
 "table 1, instant" and "table 1, history", and so on.
 After all flights OS-ELM has the weights of RELM trained on the same flights, because both minimise the same sum of squares.
-The smaller variance of OS-ELM in the seed is therefore not a property of the method. Forgetting does not reduce the error
+The smaller variance of OS-ELM in the report is therefore not a property of the method. Forgetting does not reduce the error
 here: with 5 training and 3 test flights of each cell, the error is 1.29 % without forgetting, 1.30 % with a factor of 0.99999
 for each row, and 1.36 % with 0.9999.
 

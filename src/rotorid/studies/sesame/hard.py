@@ -1,6 +1,6 @@
-"""Hard flights, an addition to the seed: motor lag, unlogged saturation, wind, delayed and missing measurements.
+"""Hard flights, an addition to the report: motor lag, unlogged saturation, wind, delayed and missing measurements.
 
-Two Systems are compared: "multirotor", which models motor lag, drag and wind, and the seed's "multirotor-bare", which models
+Two Systems are compared: "multirotor", which models motor lag, drag and wind, and the report's "multirotor-bare", which models
 none of them. Besides the error, the results show whether wrong estimates are indicated by their band or health.
 """
 
@@ -16,7 +16,7 @@ from rotorid.studies.study_files import Curve, Part, Row
 from rotorid.workflows.compare.batch import BatchEvaluator, FlightInput
 
 BARE: tuple[EstimatorName, ...] = ("ekf", "adaptive")
-"""Methods that are also run with the System of the seed."""
+"""Methods that are also run with the System of the report."""
 
 
 def hard_part(flights_of: Callable[[SystemName], Sequence[FlightInput]], stage: Stage) -> Part:

@@ -1,4 +1,4 @@
-"""Kalman-type methods on the data set: seed 000, section 6.1, Figures 6 to 11, and the best fixed tunings.
+"""Kalman-type methods on the data set: SESAME D2.2, section 6.1, Figures 6 to 11, and the best fixed tunings.
 
 The initial mass of every method is 30 % too small. Errors are RMSPE (eq. 48), over a flight and from 1 s on.
 """
@@ -30,7 +30,7 @@ PRIOR_ERROR = -0.3
 """Relative error of the initial mass."""
 
 FIXED: tuple[EstimatorName, ...] = ("ekf", "ukf", "msckf", "swls")
-"""Methods of the seed. Each has one tuning for all flights."""
+"""Methods of the report. Each has one tuning for all flights."""
 
 EVERY_METHOD: tuple[EstimatorName, ...] = (*FIXED, "adaptive")
 

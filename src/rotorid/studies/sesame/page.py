@@ -1,4 +1,4 @@
-"""The page of the study of seed 000: its figures and tables, with the published numbers, and further results."""
+"""The page of the study of SESAME D2.2: its figures and tables, with the published numbers, and further results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rotorid.studies.study_files import Curve, Row
 FIXED: Final = ("ekf", "ukf", "msckf", "swls")
 METHODS: Final = (*FIXED, "adaptive")
 TRAJECTORIES: Final = {"loop": 6, "zigzag": 7, "square": 8, "random": 9, "lemniscate": 10}
-"""Trajectories, with the numbers of their figures in the seed."""
+"""Trajectories, with the numbers of their figures in the report."""
 
 _DIFFERENCES: Final = (
     "The document shows the results of its Kalman-type methods in figures only. Numbers can be compared for its three ELM "
@@ -87,7 +87,7 @@ def sesame_page(
 
 
 def _best_fixed(n: Numbers) -> tuple[Row, str]:
-    """The least error of the seed's methods from 1 s on, each with its best drift, and the name of the method."""
+    """The least error of the report's methods from 1 s on, each with its best drift, and the name of the method."""
     errors = {m: n.get("tunings", m, "rmspe_late", setting=_best_setting(n, m)) for m in FIXED}
     name = min(FIXED, key=lambda m: errors[m].value)
     return errors[name], name

@@ -1,4 +1,4 @@
-"""Inputs of a regressor of the mass as in seed 000, which names the input data of its networks, but not their columns.
+"""Inputs of a regressor of the mass as in SESAME D2.2, which names the input data of its networks, but not their columns.
 
     instant    state, input and measurement of a row (eqs. 43, 45 and 46): attitude, position, velocity, thrust, body rate
     history    the same of a row and of earlier rows

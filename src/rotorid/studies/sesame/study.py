@@ -1,9 +1,9 @@
-"""The study of seed 000: every method on its five trajectories with five mass profiles, and further results.
+"""The study of SESAME D2.2: every method on its five trajectories with five mass profiles, and further results.
 
 flights      5 trajectories x 5 mass profiles x 50 flights, and hard flights            section 5.3
 methods      error, delay, coverage and update time of every method                     6.1, Figures 6 to 10
 figure 11    control inputs of the trajectories
-tunings      the best fixed tuning of each of the seed's methods
+tunings      the best fixed tuning of each of the report's methods
 adaptive     the adaptive estimator compared with these, and with known jumps
 hard         motor lag, drag, gusts, saturation, delayed and missing measurements
 elm          ELM, regularised ELM and OS-ELM                                            6.2, Tables 1 to 3, Figures 12 to 16

@@ -2,7 +2,7 @@
 
 m_k is the estimated mass in row k of a flight, s_k its standard deviation, y_k the true mass, and e_k = m_k - y_k:
 
-    RMSPE       100 sqrt(mean (e_k / y_k)^2)    %    (seed 000, eq. 48), over all rows, and over those from `LATE_START` on
+    RMSPE       100 sqrt(mean (e_k / y_k)^2)    %    (SESAME D2.2, eq. 48), over all rows, and over those from `LATE_START` on
     bias        100 mean(e_k / y_k)             %    from `LATE_START` on
     NEES        mean e_k^2 / s_k^2                   from `SETTLED_START` on; 1 for a consistent estimator
     coverage    mean [|e_k| <= 1.96 s_k]             from `SETTLED_START` on; 0.95 for a consistent estimator

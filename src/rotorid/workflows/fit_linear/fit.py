@@ -8,7 +8,7 @@
 
 Where the residuals are not white, the standard deviations allow for that.
 
-References: L. Ljung, System Identification: Theory for the User, 2nd ed. (1999), chapters 7, 9, 13 and 16; seed 002,
+References: L. Ljung, System Identification: Theory for the User, 2nd ed. (1999), chapters 7, 9, 13 and 16; Torren 2014,
 section 2.1.
 """
 

@@ -159,7 +159,7 @@ def identify(
         AirframeError: the airframe contradicts the logs, or lacks what the fit needs.
         ExcitationError: a log has no part in the air, or nothing can be identified from it.
         SettingError: a name in `free` is unknown, or cannot be estimated; an argument has another type.
-    Source: seed 000, section 4.
+    Source: SESAME D2.2, section 4.
     """
     flights, prior, known = _inputs(flights, airframe, free, mass, span, known)
     preparation = prepare_flights(flights, prior, spans)

@@ -1,8 +1,8 @@
 """A model of one vehicle from its free flights: parameter identification, then a learned residual.
 
-    x' = f(x, u, p^) + phi(x, u)                                              seed 001, eqs. 15 and 16
+    x' = f(x, u, p^) + phi(x, u)                                              Alharbat 2025, eqs. 15 and 16
 
-The seed learns phi with the parameters of the airframe. Here p^ is identified first, so that phi models only effects
+The article learns phi with the parameters of the airframe. Here p^ is identified first, so that phi models only effects
 that no parameter explains; this reduces its error outside the training data. The last fifth of each flight is held out.
 The model includes the head of a block, force or torque, only if it explains enough of the squared error there:
 
@@ -151,7 +151,7 @@ def learn_model(
         SignalError: a signal is missing or not finite.
         AirframeError: the airframe lacks a property, or has another number of rotors than a log.
         ExcitationError: a flight is too short, or has too much contact.
-    Source: seed 001, eqs. 15 and 16.
+    Source: Alharbat 2025, eqs. 15 and 16.
     """
     if not flights:
         raise SettingError("no flights: give one or more")

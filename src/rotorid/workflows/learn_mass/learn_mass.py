@@ -33,7 +33,7 @@ LEAST_THRUST_STD: Final = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class MassSettings:
-    """Settings of a training. system: a key of `TRACKED_SYSTEMS`. hidden: nodes. alpha: lambda of seed 000, eq. 28. seed: of
+    """Settings of a training. system: a key of `TRACKED_SYSTEMS`. hidden: nodes. alpha: lambda of SESAME D2.2, eq. 28. seed: of
     the hidden layer."""
 
     system: SystemName = "multirotor"
@@ -70,7 +70,7 @@ def learn_mass(
         SettingError: another number of masses than flights, or one that is not positive.
         SignalError: a flight has no mass or no signal that is needed, or another rotor input than the first one.
         ExcitationError: the flights are too short.
-    Source: seed 000, section 4.2.5.
+    Source: SESAME D2.2, section 4.2.5.
     """
     if not flights:
         raise SettingError("no flights to learn from: give one or more")

@@ -269,7 +269,7 @@ def track(
     Raises:
         SettingError: an unknown name, an argument of another type, or a mass that is not positive.
         LogError, AirframeError, ExcitationError: the flight or the airframe cannot be read, or lacks what is needed.
-    Source: seed 000, section 4.
+    Source: SESAME D2.2, section 4.
     """
     check_estimator(estimator, TRACK_ESTIMATORS)
     check_system(system, TRACKED_SYSTEMS)

@@ -1,6 +1,6 @@
 """The external force and torque on the vehicle of one flight, over time, with their uncertainty.
 
-The estimators are the observers of seed 001, section II-C: by momentum ("mo"), by acceleration ("acceleration"), and the
+The estimators are the observers of Alharbat 2025, section II-C: by momentum ("mo"), by acceleration ("acceleration"), and the
 Kalman filter over the same model ("ekf"). Their standard deviation is that of the measurement noise and of the
 random walk of the wrench, scaled to the scatter in the flight (`covariance_scale`), and that of the parameters
 (`parameter_uncertainty`).
@@ -204,7 +204,7 @@ def wrench(
     Raises:
         SettingError: an unknown name, or a gain that is not positive.
         LogError, ExcitationError: the flight lacks a signal that the observer needs.
-    Source: seed 001, section II-C.
+    Source: Alharbat 2025, section II-C.
     """
     check_observer(observer)
     faults = faults or FlightFaults()
