@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import io
+import json
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from rotorid.errors import AirframeError
-from rotorid.export.samples import draw_airframes, samples_table
+from rotorid.export.samples import draw_airframes, sample_files, samples_table
+from rotorid.export.targets import TARGETS
 from rotorid.models.airframe.airframe import Quantity, airframe_numbers, load_airframe
 from rotorid.models.multirotor.properties import vehicle_properties
-from tests.export.vehicles import skewed, with_quantities
+from tests.export.vehicles import accepted, skewed, with_quantities
 from tests.running import here
 
 rotorid = functools.partial(here, "export")
@@ -83,12 +85,53 @@ def test_the_command_writes_the_table(tmp_path):
     assert pq.read_table(tmp_path / "out" / "samples.parquet").num_rows == 20
 
 
+def test_each_sample_has_its_files():
+    drawn = draw_airframes(NARROW, 3, seed=4)
+    files = sample_files("rl-tools", accepted(NARROW), drawn, seed=4)
+    names = TARGETS["rl-tools"].files
+    assert sorted(files) == sorted(f"samples/{k:04d}/{name}" for k in range(3) for name in names)
+    for k, one in enumerate(drawn):
+        document = json.loads(files[f"samples/{k:04d}/parameters.json"])
+        assert document["dynamics"]["mass"] == pytest.approx(one.mass.number, rel=1e-11)
+        about = document["rotorid"]
+        assert about["standard_deviations"]["mass"] == 0.0
+        assert about["standard_deviations"]["rotor_time_constants_rising"] == [None] * 4  # not drawn
+        assert f"Sample {k:04d}, drawn from the uncertainty of skewed with seed 4" in about["header"][1]
+        assert about["header"][2].startswith("Accepted by fly-back on dev.ulg")
+    refused = sample_files("rl-tools", NARROW, drawn)["samples/0001/parameters.json"].decode()
+    assert "NOT VALIDATED" in refused
+
+
+def test_a_validation_of_other_numbers_stays_refused():
+    changed = dataclasses.replace(skewed(), fly_back=accepted(NARROW).fly_back)
+    (file,) = sample_files("urdf", changed, draw_airframes(changed, 1)).values()
+    assert "its numbers were changed after the validation" in " ".join(file.decode().split())
+
+
+def test_the_command_writes_the_files_of_each_sample(tmp_path):
+    arguments = ("urdf", "-a", "crazyflie-2.1", "--force", "--samples-as", "files", "-o", tmp_path / "out")
+    for count in (3, 2):  # a second run leaves none of the first
+        done = rotorid(*arguments, "--samples", str(count))
+        assert done.exit_code == 0, done.output
+        folders = sorted((tmp_path / "out" / "samples").iterdir())
+        assert [folder.name for folder in folders] == [f"{k:04d}" for k in range(count)]
+        masses = pq.read_table(tmp_path / "out" / "samples.parquet")["mass"].to_pylist()
+        for folder, mass in zip(folders, masses, strict=True):
+            assert f'<mass value="{mass:.12g}"/>' in (folder / "model.urdf").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("urdf", "--samples", "-1"), "--samples -1: must be 0 or more"),
         (("urdf", "--samples", "1", "--seed", "-1"), "--seed -1: must be 0 or more"),
         (("ekf", "--samples", "1"), "--samples and --seed apply to a conversion"),
+        (("ekf", "--samples-as", "files"), "--samples and --seed apply to a conversion"),
+        (("urdf", "--samples-as", "files"), "--samples-as files needs --samples"),
+        (
+            ("urdf", "--samples", "1", "--samples-as", "xml"),
+            "no form of samples 'xml'; choose from table, files",
+        ),
     ],
 )
 def test_wrong_options_are_errors_of_one_line(arguments, message, tmp_path):

@@ -176,6 +176,19 @@ def test_parents_are_made_and_removed_after_a_failure(
         check_folder(tmp_path / "file" / "results")
 
 
+def test_a_sub_folder_replaces_an_earlier_one(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    write_folder(folder, {"a.txt": b"a", "many/0/b.txt": b"b", "many/1/b.txt": b"b"})
+    (folder / "mine.txt").write_text("mine")
+    write_folder(folder, {"a.txt": b"c", "many/0/b.txt": b"d"})
+    assert {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*") if p.is_file()} == {
+        "a.txt": "c",
+        "many/0/b.txt": "d",
+        "mine.txt": "mine",
+    }
+    assert [p.name for p in tmp_path.iterdir()] == ["results"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_no_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

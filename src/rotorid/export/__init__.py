@@ -8,7 +8,7 @@ simulator/           Gazebo, Isaac Lab, MuJoCo, RotorPy, drone-models and URDF
 annotated_values.py  values with unit and standard deviation as lines of text
 file_header.py       the header of an exported file
 limitations.py       properties that a target cannot represent, as findings
-samples.py           airframes drawn from the uncertainty of one
+samples.py           airframes drawn from the uncertainty of one, and their files
 targets.py           the registry of export targets
 text.py              the sentences of the limitations
 uncertainty.py       standard deviations of exported values, by first-order propagation

@@ -8,14 +8,17 @@ deviations of the file, which has no correlations. Log-normal numbers do not hav
 standard deviation of more than m / 2 are normal, and at least m / 100. A draw is rejected if no body has its inertia, if its
 thrust curve falls, or if it cannot hover, unless the same holds for the airframe itself. Numbers without a standard deviation,
 and positive ones that are 0, stay as they are.
+
+`sample_files` writes the files of a target for each draw, whose numbers are then exact.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +26,8 @@ import pyarrow.parquet as pq
 from jaxtyping import Float
 
 from rotorid.errors import AirframeError
+from rotorid.export.targets import TARGETS
+from rotorid.models.airframe.acceptance import fingerprint_of, rejection_reason
 from rotorid.models.airframe.airframe import (
     QUANTITIES,
     Airframe,
@@ -34,6 +39,9 @@ from rotorid.models.multirotor.properties import hover_trim, vehicle_properties
 
 FILE: Final = "samples.parquet"
 """Name of the table of drawn airframes."""
+
+FOLDER: Final = "samples"
+"""Folder with the files of each drawn airframe."""
 
 MOST_REJECTED: Final = 0.9
 """Share of draws that may be rejected; a file with more contradicts itself."""
@@ -114,6 +122,53 @@ def samples_table(airframes: Sequence[Airframe]) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), buffer)
     return buffer.getvalue()
+
+
+def sample_files(
+    target: str, airframe: Airframe, drawn: Sequence[Airframe], seed: int = 0, **settings: Any
+) -> dict[str, bytes]:
+    """The files of a target for each drawn airframe.
+
+    Args:
+        target: a key of `rotorid.export.targets.TARGETS`.
+        airframe: from which they were drawn; the validation in the files is its own.
+        drawn: of `draw_airframes`.
+        seed: of the draws, for the headers.
+        settings: of the target's function.
+    Returns:
+        The content of the files by name: "samples/0000/" and so on, in the order of the draws, and the name of the file.
+    Raises:
+        AirframeError: a drawn airframe has a value that the target cannot hold.
+    """
+    digits, is_accepted = max(4, len(str(len(drawn) - 1))), rejection_reason(airframe) is None
+    files = {}
+    for k, one in enumerate(drawn):
+        exact = _without_stds(one)
+        record = airframe.fly_back
+        if record is not None and is_accepted:
+            record = dataclasses.replace(record, fingerprint=fingerprint_of(exact))
+        text = (
+            f"Sample {k:0{digits}}, drawn from the uncertainty of {airframe.name} with seed {seed}; its validation is that of "
+            f"{airframe.name}. {airframe.description}"
+        )
+        exact = dataclasses.replace(exact, description=text, fly_back=record)
+        contents = TARGETS[target].files_of(exact, **settings)
+        files |= {f"{FOLDER}/{k:0{digits}}/{name}": content for name, content in contents.items()}
+    return files
+
+
+def _without_stds(airframe: Airframe) -> Airframe:
+    """With standard deviations of 0 where they are known."""
+
+    def zeros(stds: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        return stds and (0.0,) * len(stds)
+
+    quantities = {n: dataclasses.replace(q, std=zeros(q.std)) for n, q in airframe.quantities.items()}
+    curve = airframe.thrust_curve
+    if curve is not None:
+        curve = dataclasses.replace(curve, std=zeros(curve.std) or (), voltage_exponent_std=0.0)
+    rotors = tuple(dataclasses.replace(rotor, thrust_scale_std=0.0) for rotor in airframe.rotors)
+    return dataclasses.replace(airframe, quantities=quantities, thrust_curve=curve, rotors=rotors)
 
 
 def _gaussian(

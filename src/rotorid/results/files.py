@@ -97,18 +97,22 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
     Args:
         folder: created where it does not exist, with those that it is in.
-        files: contents by name. An `estimates.mcap` of an earlier run is removed if new estimates come without one.
+        files: contents by name. A name with slashes is in sub-folders; the first of these replaces an earlier one with its
+            files. An `estimates.mcap` of an earlier run is removed if new estimates come without one.
     Raises:
         OutputError: the files cannot be written; the folder is then unchanged.
     """
     check_folder(folder)
     with uninterrupted(), _translated_errors(folder), _parents(folder), _temporary_folder(folder) as partial:
         for name, content in files.items():
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
             (partial / name).write_bytes(content)
         if not folder.is_dir():
             os.replace(partial, folder)
             return
-        for name in files:
+        for name in sorted({name.partition("/")[0] for name in files}):
+            if (partial / name).is_dir() and (folder / name).exists():
+                os.replace(folder / name, partial / f"{name}.replaced")
             os.replace(partial / name, folder / name)
         if ESTIMATES in files and ESTIMATES_MCAP not in files:
             (folder / ESTIMATES_MCAP).unlink(missing_ok=True)

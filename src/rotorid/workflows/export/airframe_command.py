@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.errors import SettingError
 from rotorid.export.targets import TARGETS, vehicle_files
 from rotorid.terminal.arguments import check_seed
 from rotorid.terminal.output import print_result
+
+SAMPLE_FORMS: Final = ("table", "files")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +30,7 @@ def export_vehicle(
     others: Mapping[str, Any],
     *,
     samples: int = 0,
+    samples_as: str = SAMPLE_FORMS[0],
     seed: int = 0,
 ) -> None:
     """Write the files of an airframe for a target.
@@ -39,10 +42,11 @@ def export_vehicle(
         force: whether to export an airframe that fly-back did not accept.
         others: values of options of estimators and systems, by option; None where not given. They apply to targets that name
             them.
-        samples: number of airframes that are drawn from its uncertainty, for a table beside the files.
+        samples: number of airframes that are drawn from its uncertainty.
+        samples_as: "table" beside the files, or also their own "files".
         seed: of the draws.
     Raises:
-        SettingError: an option was given that does not apply, or samples or seed is negative.
+        SettingError: an option was given that does not apply, samples_as is unknown, or samples or seed is negative.
     """
     from rotorid.terminal.console import setup_jax, status
     from rotorid.workflows.export.summary import summarise_export
@@ -53,6 +57,10 @@ def export_vehicle(
             raise SettingError(f"{option} applies to an estimator or a system, not to {target}")
     if samples < 0:
         raise SettingError(f"--samples {samples}: must be 0 or more")
+    if samples_as not in SAMPLE_FORMS:
+        raise SettingError(f"no form of samples {samples_as!r}; choose from {', '.join(SAMPLE_FORMS)}")
+    if samples_as != SAMPLE_FORMS[0] and not samples:
+        raise SettingError(f"--samples-as {samples_as} needs --samples")
     check_seed(seed)
     with status("Starting"):
         setup_jax()
@@ -66,12 +74,14 @@ def export_vehicle(
             vehicle, settings["flights"] = _learned(others["--model"], vehicle)
     with status("Converting"):
         files = vehicle_files(target, vehicle, force=force, **settings)
-        if samples:
-            from rotorid.export.samples import FILE, draw_airframes, samples_table
+    if samples:
+        from rotorid.export.samples import FILE, draw_airframes, sample_files, samples_table
 
-            files |= {
-                FILE: samples_table(draw_airframes(vehicle, samples, seed, _covariance(airframe, vehicle)))
-            }
+        with status(f"Drawing {samples} airframes"):
+            drawn = draw_airframes(vehicle, samples, seed, _covariance(airframe, vehicle))
+            files |= {FILE: samples_table(drawn)}
+            if samples_as == "files":
+                files |= sample_files(target, vehicle, drawn, seed, **settings)
     write_folder(output, files)
     summary = summarise_export(target, "airframe", vehicle.name, files, TARGETS[target].next_step)
 

@@ -14,7 +14,7 @@ from rotorid.models.registry import ROTOR_INPUTS, SYSTEMS, WRENCH_SYSTEM, check_
 from rotorid.terminal.arguments import AirframeOption, KnownMass, Mapping, folder_option
 from rotorid.terminal.completion import one_of
 from rotorid.terminal.output import print_result
-from rotorid.workflows.export.airframe_command import export_vehicle
+from rotorid.workflows.export.airframe_command import SAMPLE_FORMS, export_vehicle
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,6 +120,16 @@ def export(
             help="Of a conversion: also draw N airframes from the standard deviations of the airframe, into samples.parquet.",
         ),
     ] = 0,
+    samples_as: Annotated[
+        str,
+        typer.Option(
+            "--samples-as",
+            metavar="FORM",
+            autocompletion=one_of(SAMPLE_FORMS),
+            help="Of --samples: table, or files: also the files of the program for each drawn airframe, in the folders "
+            "samples/0000, samples/0001 and so on.",
+        ),
+    ] = SAMPLE_FORMS[0],
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the draws.")] = 0,
     force: Annotated[
         bool,
@@ -152,9 +162,11 @@ def export(
             "--precision": None if precision == "double" else precision,
             "--gain": None if gain == 10.0 else gain,
         }
-        export_vehicle(target, airframe, output, force, others, samples=samples, seed=seed)
+        export_vehicle(
+            target, airframe, output, force, others, samples=samples, samples_as=samples_as, seed=seed
+        )
         return
-    if samples or seed:
+    if samples or seed or samples_as != SAMPLE_FORMS[0]:
         raise SettingError(
             f"--samples and --seed apply to a conversion ({', '.join(TARGETS)}), not to {target}"
         )
