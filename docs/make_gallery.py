@@ -23,6 +23,9 @@ PICTURES: Final = ROOT / "docs" / "images" / "gallery"
 SIZE: Final = (1100, 1000)
 """Of a picture, px."""
 
+_KEEP_COMPILED = "from rotorid.cache import keep_compiled; keep_compiled()"
+"""Lets a script share what JAX compiles with the commands."""
+
 _PUSHED = """
 from rotorid import load_airframe, write_table
 from rotorid.simulation.wrench import LogNoise, simulate_wrench_flight
@@ -135,7 +138,7 @@ def make(report: Report, output: Path) -> None:
             subprocess.run(command, cwd=scratch, check=True, stdout=subprocess.PIPE)
 
         if report.script:
-            run("-c", report.script)
+            run("-c", _KEEP_COMPILED + report.script)
         for command in report.commands:
             run("-m", "rotorid", *command.split())
         output.mkdir(parents=True, exist_ok=True)

@@ -154,7 +154,10 @@ def run_or_exit(output: Path, names: Sequence[str] = NAMES) -> None:
 
 
 def _one(name: str, output: Path) -> None:
+    from rotorid.cache import keep_compiled
+
     sys.path[0] = ""
+    keep_compiled()  # as the commands do: tutorials and reports share what JAX compiles
     try:
         text = page(name)
     except (Exception, SystemExit):
