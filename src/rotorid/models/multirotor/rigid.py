@@ -69,8 +69,8 @@ _OPTIONAL = {
 class RigidMultirotor(System):
     """Attitude, position, velocity and body rate under the rotors' and an external wrench; `rigid_multirotor` makes it.
 
-        rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
-        by it. curve: thrust of one rotor, for commands. heads: of a learned residual of velocity and body rate, whose
+    rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
+    by it. curve: thrust of one rotor, for commands. heads: of a learned residual of velocity and body rate, whose
     weights are among the parameters (see `with_residual`). has_speed_lag: whether the rotor speeds follow the commands with the
     motor lag, and not the thrusts.
     """
