@@ -80,6 +80,13 @@ def test_sections_of_docstrings_are_recognised(site: Path) -> None:
     assert not re.search(r"\S (Returns|Raises): [A-Z]", text)
 
 
+def test_a_colon_in_a_section_of_a_docstring_follows_a_name_or_a_type(site: Path) -> None:
+    for page in (site / "reference").glob("*.html"):
+        for item in re.findall(r'<li class="doc-section-item[^>]*>(.*?)</li>', page.read_text(), re.DOTALL):
+            head = " ".join(re.sub(r"<[^>]+>", "", item.split("–")[0]).split())  # noqa: RUF001
+            assert not re.search(r"^\w+ [a-z]+ [a-z]+|^\w+, \(|`", head), f"{page.name}: {head}"
+
+
 def test_nothing_is_loaded_from_a_network(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe)\b[^>]*\bsrc=\"?https?:|<link\b[^>]*\bhref=\"?https?:")
     for page in site.rglob("*.html"):

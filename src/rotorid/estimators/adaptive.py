@@ -123,7 +123,8 @@ class AdaptiveEstimate(Estimate):
     Attributes:
         since_change: s since the last change of the most probable hypothesis; a large number for no change.
         change_probability: probability of a change within the time that the branches cover.
-        lagged, lagged_std: the tracked parameters `lag` ago and their standard deviations, in their units.
+        lagged: the tracked parameters `lag` ago, in their units.
+        lagged_std: their standard deviations.
     """
 
     since_change: Float[Array, "*n"]

@@ -137,7 +137,7 @@ def change_times(
         t: of the n estimates, s.
         since_change: of `AdaptiveEstimate`, s.
     Returns:
-        Change times in s, ascending: those on which the estimates agreed for at least 0.1 s.
+        Change times in s, ascending, on which the estimates agreed for at least 0.1 s.
     """
     t, since_change = np.asarray(t), np.asarray(since_change)
     change_t = t - since_change

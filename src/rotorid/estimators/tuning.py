@@ -59,10 +59,13 @@ class Tuning(eqx.Module):
 
     Attributes:
         values: prior means of all parameters, in their units.
-        coordinate, coordinate_std, drift: of the tracked parameters, in estimation coordinates (drift per square root of s).
-        drift_share: share of its drift that each of them has but after a reset, see `drift_std`.
+        coordinate: priors of the tracked parameters, in estimation coordinates.
+        coordinate_std: their standard deviations.
+        drift: of the same coordinates, per square root of s.
+        drift_share: share of its drift that each of them has, except after a reset, see `drift_std`.
         onset: s from the start in which each of them drifts less, see `Parameter`.
-        initial, initial_std: prior of the states.
+        initial: prior of the states.
+        initial_std: its standard deviation, per tangent dimension.
         process_noise: per tangent dimension of the states, per square root of s.
         measurement_noise: standard deviation per tangent dimension of the outputs.
         thresholds: of gates and resets.

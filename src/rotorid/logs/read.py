@@ -149,7 +149,7 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
         mapping: a TOML file that describes the columns of any other table (see `rotorid.logs.tables.mapped`), or chooses the
             vehicle of a recording or the topics of a bag (see `rotorid.logs.options`).
     Returns:
-        The signals of the log: SI units, world ENU, body FLU, each on its own clock in s from the start of the flight.
+        The signals of the log in SI units, world ENU and body FLU, each on its own clock in s from the start of the flight.
     Raises:
         LogError: the file cannot be read.
         LogFormatError: its format is unknown, or it is damaged.

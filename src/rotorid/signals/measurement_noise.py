@@ -51,7 +51,7 @@ def measured_noise(
         outputs: their blocks with the assumed noise.
         coloured: by output, the standard deviation of noise that is not white, see `coloured_noise`, in its unit.
     Returns:
-        Standard deviation of each component by output, in its unit: the largest of the estimated, the coloured and the
+        Standard deviation of each component by output, in its unit, the largest of the estimated, the coloured and the
         assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
     """
     y, mask = np.asarray(samples.y), np.asarray(samples.mask)

@@ -122,7 +122,7 @@ def hazard_of(beta: float, dt: float) -> float:
         beta: probability of a change within the step, between 0 and 1 (both excluded).
         dt: step, s.
     Returns:
-        Changes per s: -log(1 - beta) / dt.
+        -log(1 - beta) / dt, in changes per s.
     Raises:
         SettingError: beta is not between 0 and 1.
     Source: Torren 2014, eqs. 3.41-3.43, where beta is the probability of a step.

@@ -105,13 +105,17 @@ class Fit(AbstractDisplay):
     """Estimated parameters by quantity ("mass", "inertia_x", ...), in their units.
 
     Attributes:
-        values, std, unit: of each quantity.
-        covariance: of all; it allows for residuals that are not white.
-        prior, prior_std: before the flights.
+        values: estimate of each quantity.
+        std: its standard deviation.
+        unit: its unit.
+        covariance: of all quantities; it allows for residuals that are not white.
+        prior: value of each quantity before the flights.
+        prior_std: its standard deviation.
         at_bound: quantities at their lower bound.
         information_gain: relative reduction of the prior standard deviation by the flights, 0 to 1.
         unidentifiable_directions: combinations of quantities that the flights cannot identify.
-        residuals, search: see there.
+        residuals: see `ResidualStatistics`.
+        search: see `SearchRecord`.
         parameters: the estimates as the System takes them.
     """
 
@@ -182,8 +186,8 @@ class Fit(AbstractDisplay):
         """The quantities as an Arrow table.
 
         Returns:
-            A row for each quantity: `quantity`, `unit`, `value`, `std` (one standard deviation), `prior` and `prior_std` in
-            that unit, `information_gain` (0 to 1).
+            A row for each quantity, with `quantity`, `unit`, `value`, `std` (one standard deviation), `prior`,
+            `prior_std` in that unit, and `information_gain` (0 to 1).
         """
         from rotorid.identification.fitting.display import fit_frame
 

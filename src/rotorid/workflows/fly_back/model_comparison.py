@@ -95,8 +95,8 @@ class ModelComparison(AbstractDisplay):
         """The errors as an Arrow table.
 
         Returns:
-            A row for each signal and `horizon` (s): `model`, `other` (root mean square errors), `difference`, `std` and
-            `band` (half the width of the 95 % band) in the unit of the column `unit`.
+            A row for each signal and `horizon` (s), with `model`, `other` (root mean square errors), `difference`, `std`
+            and `band` (half the width of the 95 % band) in the unit of the column `unit`.
         """
         cells = [(s, k) for s in self.signals for k in range(len(self.horizons))]
         in_units = {"unit": "that of the column `unit`"}
