@@ -157,8 +157,8 @@ class Identification(AbstractDisplay):
 
         Returns:
             A row for each quantity, with `quantity`, `unit`, `value`, `std` (one standard deviation), `prior`,
-            `prior_std` in that unit, and `information_gain` (0 to 1). A mass that changes has a row for each part of a flight, with `flight`,
-            `start` and `end` (s).
+            `prior_std` in that unit, and `information_gain` (0 to 1). A mass that changes has a row for each part of a flight,
+            with `flight`, `start` and `end` (s).
         """
         from rotorid.workflows.identify.display import identification_frame
 
