@@ -29,7 +29,7 @@ from rotorid.control.setpoints import Setpoint
 from rotorid.errors import AirframeError
 from rotorid.geometry import rotations
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.rotors import allocation, inertia_matrix_of, torque_ratio_of
+from rotorid.models.multirotor.rotors import fixed_allocation, inertia_matrix_of, torque_ratio_of
 from rotorid.models.system import GRAVITY
 
 COMMANDS = (0.02, 0.93)
@@ -82,7 +82,7 @@ def cascade_controller(airframe: Airframe) -> CascadeController:
         needed = {"[inertia]": inertia, "[thrust_curve]": curve, "[[rotor]]": airframe.rotors}
         missing = ", ".join(name for name, value in needed.items() if not value)
         raise AirframeError(f"{airframe.source}: no {missing}, which a controller needs; add it")
-    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe), airframe.vector("centre_of_mass")))
+    G = fixed_allocation(airframe.rotors, torque_ratio_of(airframe), airframe.vector("centre_of_mass"))
     G_4 = G[list(_ROWS)] * np.array([rotor.thrust_scale for rotor in airframe.rotors])
     singular_values = np.linalg.svd(G_4 / np.abs(G_4).max(axis=1, keepdims=True), compute_uv=False)
     if len(singular_values) < len(_ROWS) or singular_values[-1] < 1e-6 * singular_values[0]:

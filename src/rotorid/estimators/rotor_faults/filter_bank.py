@@ -25,15 +25,21 @@ generalized likelihood ratio approach to the detection and estimation of jumps i
 V comes from the past, and gusts are neither steady nor white. The residuals e - delta nu since s tell both: with their variance
 sigma^2 (over V) and autocorrelation r, S and D count (1 - r) / (1 + r) / sigma^2, as for an autoregressive noise. Both are
 averaged with those before the onset, which count `PRIOR_ROWS`, and never taken as smaller than these.
+
+A row is computed in C (`codegen/c/rotor_faults.c`), and without a compiler in NumPy.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from rotorid.codegen.native import BuildError, build, c_file
 
 DRIFTS: Final = np.array([1e-4, 3e-3, 1e-1])
 """Variance of the change of b in a second, over the variance of v."""
@@ -82,31 +88,39 @@ class FilterBank:
         self.R = np.broadcast_to((_FIRST_NOISE * s) ** 2, (3, q)).copy()
         self.likelihood = np.zeros((3, q))
         self.correlation, self.power = np.zeros((3, q)), np.ones((3, q))
+        self.last_e = np.zeros((3, q))
+        self.correlation_before, self.power_before = np.zeros((rows, 3, q)), np.ones((rows, 3, q))
+        self.R_before = np.empty((rows, 3, q))
+        self.rows_since, self.onsets = np.empty(rows), np.empty(rows)
+        self.E, self.lagged_E = np.empty((3, q, rows)), np.empty((3, q, rows))
+        # for each axis and filter: of sudden and of gradual losses, by onset and rotor
+        shape = (3, q, 2, rows, self.rotors)
+        self.S, self.D, self.last_nu = np.empty(shape), np.empty(shape), np.empty(shape)
+        self.lagged_S, self.lagged_D = np.empty(shape), np.empty(shape)
+        self.xi = np.empty((3, q, _STATES, 2, rows, self.rotors))
         self.count = 0
+        self._in_c = _InC(self) if _library() is not None else None
         self.restart()
 
     def restart(self) -> None:
         """Forget the offsets, but not inertia, damping and noise, after a gap."""
-        q, s = len(DRIFTS), self._scale[:, None]
+        s = self._scale[:, None]
         self.x[:, :, 0] = 0.0
         self.P[:, :, 0, :] = self.P[:, :, :, 0] = 0.0
         self.P[:, :, 0, 0] = (_OFFSET_STD * s) ** 2
-        self.last_e = np.zeros((3, q))
+        self.last_e[:] = 0.0
         self._forget_hypotheses()
 
     def _forget_hypotheses(self) -> None:
-        n, r, q = self.rows, self.rotors, len(DRIFTS)
-        self.correlation_before, self.power_before = np.zeros((n, 3, q)), np.ones((n, 3, q))
-        self.R_before = np.broadcast_to(self.R, (n, 3, q)).copy()
-        self.rows_since = np.zeros(n)
-        self.E, self.lagged_E = np.zeros((3, q, n)), np.zeros((3, q, n))
-        self.onsets = np.full(n, np.nan)
-        self._next, self.kept = 0, -1
-        # for each axis and filter: of sudden and of gradual losses, by onset and rotor
-        shape = (3, q, 2, n, r)
-        self.S, self.D, self.last_nu = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.lagged_S, self.lagged_D = np.zeros(shape), np.zeros(shape)
-        self.xi = np.zeros((3, q, _STATES, 2, n, r))
+        self.R_before[:] = self.R
+        self.onsets[:] = np.nan
+        self._next, self.used, self.kept = 0, 0, -1
+        for sums in (self.rows_since, self.E, self.lagged_E, *self._sums):
+            sums[:] = 0.0
+
+    @property
+    def _sums(self) -> tuple[np.ndarray, ...]:
+        return self.xi, self.S, self.D, self.last_nu, self.lagged_S, self.lagged_D
 
     @property
     def best(self) -> Int[np.ndarray, " 3"]:
@@ -127,16 +141,34 @@ class FilterBank:
     ) -> None:
         """Use one row. dt: since the row before, s. is_onset: whether a loss may begin with it. loss: slot, rotor and share of
         one that is taken as true, whose effect is no noise."""
+        slot = -1
         if is_onset:
-            k = self._next if self._next != self.kept else (self._next + 1) % self.rows
-            self._next = (k + 1) % self.rows
-            self.onsets[k] = t
-            self.correlation_before[k], self.power_before[k] = self.correlation, self.power
-            self.R_before[k] = self.R
-            for sums in (self.xi, self.S, self.D, self.last_nu, self.lagged_S, self.lagged_D):
-                sums[..., k, :] = 0.0
-            self.rows_since[k] = 0.0
-            self.E[..., k] = self.lagged_E[..., k] = 0.0
+            slot = self._next if self._next != self.kept else (self._next + 1) % self.rows
+            self._next, self.used = (slot + 1) % self.rows, max(self.used, slot + 1)
+        self.count += 1
+        row = np.concatenate([acceleration, thrust, rate, products])
+        if self._in_c is not None:
+            self._in_c.step(self, slot, t, dt, row, loss)
+        else:
+            self._step_in_numpy(slot, t, dt, row, loss)
+
+    def _step_in_numpy(
+        self,
+        slot: int,
+        t: float,
+        dt: float,
+        row: Float[np.ndarray, " row"],
+        loss: tuple[int, int, float] | None,
+    ) -> None:
+        if slot >= 0:
+            self.onsets[slot] = t
+            self.correlation_before[slot], self.power_before[slot] = self.correlation, self.power
+            self.R_before[slot] = self.R
+            for sums in self._sums:
+                sums[..., slot, :] = 0.0
+            self.rows_since[slot] = 0.0
+            self.E[..., slot] = self.lagged_E[..., slot] = 0.0
+        acceleration, thrust, rate, products = np.split(row, (3, 3 + self.rotors, 6 + self.rotors))
         H = np.ones((3, _STATES))
         H[:, 1], H[:, 2], H[:, 3] = acceleration, rate, products
         P, x = self.P, self.x
@@ -161,19 +193,18 @@ class FilterBank:
         self.lagged_S += scaled * self.last_nu
         self.lagged_D += 0.5 * (scaled * before + self.last_nu * now)
         self.xi += K[..., None, None, None] * nu[:, :, None]
-        self.E += normalised[..., None] ** 2
-        self.lagged_E += (normalised * self.last_e)[..., None]
-        self.rows_since += 1.0
-        noise, last_noise = normalised, self.last_e
+        self.E[..., : self.used] += normalised[..., None] ** 2
+        self.lagged_E[..., : self.used] += (normalised * self.last_e)[..., None]
+        self.rows_since[: self.used] += 1.0
+        noise, last_noise = normalised, self.last_e.copy()
         if loss is not None:
             slot, rotor, delta = loss
             noise = normalised - delta * scaled[:, :, 0, slot, rotor]
             last_noise = self.last_e - delta * self.last_nu[:, :, 0, slot, rotor]
-        self.last_nu, self.last_e = scaled, normalised
+        self.last_nu[:], self.last_e[:] = scaled, normalised
         x += K * e[..., None]
         P -= K[..., :, None] * PH[..., None, :]
         ratio = np.minimum(noise**2, _OUTLIER)
-        self.count += 1
         share = max(dt / _NOISE_TIME, 1.0 / (self.count + 2.0))
         self.R *= 1.0 + share * (ratio - 1.0)
         self.correlation += share * (np.clip(noise * last_noise, -_OUTLIER, _OUTLIER) - self.correlation)
@@ -208,6 +239,8 @@ class FilterBank:
 
         The weights of `statistics` are at most 1, and no share that is common to the axes explains more than one of each axis.
         """
+        if self._in_c is not None:
+            return self._in_c.most_evidence(self, used)
         pick = (np.arange(3), self.best, 0)
         S, D = self.S[pick], self.D[pick]
         evidence = np.where(used[0].T[:, None], D * D / np.maximum(S, 1e-300), 0.0)
@@ -215,8 +248,8 @@ class FilterBank:
 
     def restore_noise(self, slot: int) -> None:
         """Take the noise as it was before an onset: a loss has raised it since."""
-        self.R, self.power = self.R_before[slot].copy(), self.power_before[slot].copy()
-        self.correlation = self.correlation_before[slot].copy()
+        self.R[:], self.power[:] = self.R_before[slot], self.power_before[slot]
+        self.correlation[:] = self.correlation_before[slot]
 
     def compensate(self, slot: int, rotor: int, share: float, std: float) -> None:
         """Remove the effect of a loss of a rotor from the filters, and all hypotheses."""
@@ -224,3 +257,71 @@ class FilterBank:
         self.x -= share * xi
         self.P += (std * xi)[..., :, None] * (std * xi)[..., None, :]
         self._forget_hypotheses()
+
+
+class _Bank(ctypes.Structure):
+    """`bank` of rotor_faults.c."""
+
+    _SIZES = ("filters", "rows", "rotors")
+    _ARRAYS = (
+        "g", "drifts", "x", "P", "R", "likelihood", "correlation", "power", "last_e", "correlation_before", "power_before",
+        "R_before", "rows_since", "E", "lagged_E", "onsets", "S", "D", "last_nu", "lagged_S", "lagged_D", "xi",
+    )  # fmt: skip
+    _fields_ = [(name, ctypes.c_int64) for name in _SIZES] + [(name, ctypes.c_void_p) for name in _ARRAYS]
+
+
+class _InC:
+    """The functions of rotor_faults.c for the arrays of a bank, which stay where they are."""
+
+    def __init__(self, bank: FilterBank) -> None:
+        library = _library()
+        assert library is not None
+        self._step, self._evidence = library.rotor_fault_step, library.rotor_fault_evidence
+        self._evidence.restype = ctypes.c_double
+        self._g, self._drifts = np.ascontiguousarray(bank.g, float), DRIFTS.copy()
+        room = np.empty(2 * bank.rows + bank.rotors)
+        self._room = room
+        of_arrays = {"g": self._g, "drifts": self._drifts}
+        places = [of_arrays.get(name, getattr(bank, name, None)).ctypes.data for name in _Bank._ARRAYS]
+        self._bank = _Bank(len(DRIFTS), bank.rows, bank.rotors, *places)
+        self._scratch = ctypes.c_void_p(room.ctypes.data), ctypes.c_void_p(room[2 * bank.rows :].ctypes.data)
+
+    def step(
+        self,
+        bank: FilterBank,
+        slot: int,
+        t: float,
+        dt: float,
+        row: Float[np.ndarray, " row"],
+        loss: tuple[int, int, float] | None,
+    ) -> None:
+        """`FilterBank.step`. row: acceleration, thrust, rate and products. slot: of an onset, or -1."""
+        loss_slot, rotor, delta = loss or (-1, 0, 0.0)
+        self._step(
+            ctypes.byref(self._bank), *map(ctypes.c_int64, (bank.used, slot)), ctypes.c_double(t), ctypes.c_double(dt),
+            ctypes.c_void_p(row.ctypes.data), ctypes.c_int64(loss_slot), ctypes.c_int64(rotor),
+            ctypes.c_double(delta), ctypes.c_double(bank.count), *self._scratch,
+        )  # fmt: skip
+
+    def most_evidence(self, bank: FilterBank, used: Bool[np.ndarray, "1 rotors 3"]) -> float:
+        """`FilterBank.most_evidence`."""
+        has_torque = np.ascontiguousarray(used[0].T)
+        place = ctypes.c_void_p(has_torque.ctypes.data)
+        return self._evidence(ctypes.byref(self._bank), ctypes.c_int64(bank.used), place)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    constants = {
+        "RAMP": RAMP,
+        "BETA_DRIFT": _BETA_DRIFT,
+        "DAMPING_DRIFT": _DAMPING_DRIFT,
+        "NOISE_TIME": _NOISE_TIME,
+        "LIKELIHOOD_TIME": _LIKELIHOOD_TIME,
+        "OUTLIER": _OUTLIER,
+    }
+    defines = {name: repr(value) for name, value in constants.items()}
+    try:
+        return build("rotor faults", lambda: [c_file("rotor_faults.c")], defines, is_kernel=True)
+    except BuildError:
+        return None

@@ -12,7 +12,7 @@ from rotorid.estimators.rotor_faults.detector import RotorFault, RotorFaultDetec
 from rotorid.estimators.rotor_faults.rotor_speeds import RotorSpeeds
 from rotorid.estimators.rotor_faults.torque_rows import TorqueRows
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.models.system import GRAVITY
 
 MAX_GAP: Final = 1.0
@@ -45,7 +45,7 @@ class RotorFaultMonitor:
         faults: Sequence[RotorFault] = (),
     ) -> None:
         J = np.array(airframe.quantities["inertia"].value, float)
-        G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)[3:]
+        G = fixed_allocation(airframe.rotors, torque_ratio_of(airframe))[3:]
         stretch = max(_STRETCH, min(2.0 / command_rate, _LONGEST_STRETCH), 2.0 / rate)
         samples = max(round(stretch * rate), 1)
         self._weight = airframe.mass.number * GRAVITY
@@ -129,5 +129,5 @@ def can_monitor(airframe: Airframe) -> bool:
     )
     if not airframe.rotors or airframe.get("inertia") is None or not has_ratio:
         return False
-    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
+    G = fixed_allocation(airframe.rotors, torque_ratio_of(airframe))[3:]
     return bool((np.abs(G).max(axis=1) > _LEAST_TORQUE).all())

@@ -42,18 +42,18 @@ class TorqueRows:
         J = inertia
         self._gyroscopic = np.array([J[2] - J[1], J[0] - J[2], J[1] - J[0]]) / J
         self._lag, self._stretch = lag, stretch
-        self._thrust: np.ndarray | None = None
+        self._thrust: list[float] | None = None
         self.restart()
 
     def restart(self) -> None:
         """Forget the stretch before, after a gap. The thrust of the rotors is kept."""
         self._previous: np.ndarray | None = None
-        self._integral: np.ndarray | None = None
+        self._integral: list[float] | None = None
         self._begin_stretch()
 
     def _begin_stretch(self) -> None:
-        self._sum: np.ndarray | None = None
-        self._count, self._length = 0, 0.0
+        self._samples: list[list[float]] = []
+        self._length = 0.0
 
     def push(
         self, t: float, dt: float, rate: Float[np.ndarray, " 3"], command: Float[np.ndarray, " rotors"]
@@ -68,31 +68,30 @@ class TorqueRows:
         Returns:
             The row that this sample completes, else None.
         """
+        c = command.tolist()  # of few numbers, which Python adds faster than NumPy
         if self._thrust is None or dt <= 0.0 or dt > 4.0 * self._stretch:
-            self._thrust = np.array(command, float)
+            self._thrust = c
             self.restart()
             return None
         decay = math.exp(-dt / self._lag) if self._lag > 0.0 else 0.0
-        thrust = command + (self._thrust - command) * decay
-        mean = command + (self._thrust - command) * (self._lag / dt) * (1.0 - decay)
-        self._thrust = thrust
-        products = [rate[1] * rate[2], rate[2] * rate[0], rate[0] * rate[1]]
-        change = dt * np.concatenate([mean, products, rate])
+        behind, n = self._lag * (1.0 - decay), len(c)
+        x, y, z = rate.tolist()
+        change = [a * dt + (b - a) * behind for a, b in zip(c, self._thrust, strict=True)]
+        change += [dt * v for v in (y * z, z * x, x * y, x, y, z)]
+        self._thrust = [a + (b - a) * decay for a, b in zip(c, self._thrust, strict=True)]
         if self._integral is None:
-            self._integral = np.zeros_like(change)
-        sample = np.concatenate([self._integral + 0.5 * change, rate, [t - 0.5 * dt]])
-        self._integral = self._integral + change
-        self._sum = sample if self._sum is None else self._sum + sample
-        self._count += 1
+            self._integral = [0.0] * len(change)
+        sample = [a + 0.5 * b for a, b in zip(self._integral, change, strict=True)]
+        self._integral = [a + b for a, b in zip(self._integral, change, strict=True)]
+        self._samples.append([*sample, x, y, z, t - 0.5 * dt])
         self._length += dt
         if self._length < self._stretch - 0.25 * dt:
             return None
-        stretch_mean = self._sum / self._count
+        stretch_mean = np.mean(self._samples, axis=0)
         previous, self._previous = self._previous, stretch_mean
         self._begin_stretch()
         if previous is None:
             return None
-        n = len(command)
         d = stretch_mean - previous
         step = float(d[-1])
         products = d[n : n + 3] / step

@@ -43,7 +43,7 @@ from rotorid.identification.recursive.window_means import RecentValues, WindowMe
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.size_priors import size_priors
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust import ThrustCurve
 from rotorid.models.system import GRAVITY
 from rotorid.signals.series import Intervals
@@ -97,7 +97,7 @@ class AirframeIdentifier:
             positions = np.array([rotor.position for rotor in airframe.rotors])
             inertia = size_priors(self._mass, positions)["inertia"]
         self.inertia = inertia
-        G = np.asarray(allocation(airframe.rotors, _torque_ratio(airframe)), float)
+        G = fixed_allocation(airframe.rotors, _torque_ratio(airframe))
         self._force_rows, self._moment_rows = G[:3], G[3:] / np.array(inertia.value)[:, None]
         self._scales = np.array([rotor.thrust_scale for rotor in airframe.rotors])
         self._shape = HoverShape(self._curve, self._mass * GRAVITY / float(G[2] @ self._scales))

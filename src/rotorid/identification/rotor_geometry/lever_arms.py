@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from rotorid.identification.rotor_geometry.torque_balance import TorqueBalance
 from rotorid.models.airframe.airframe import Airframe, Rotor
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 
 _ROWS: Final = 60
 _BLOCKS: Final = 10
@@ -75,4 +75,4 @@ def lever_arms(rows: TorqueBalance, airframe: Airframe) -> LeverArms | None:
 
 def torques_per_newton(rotors: Sequence[Rotor], torque_ratio: float) -> Float[np.ndarray, "3 rotors"]:
     """Torque of each rotor per newton by its place, axis and direction, N m per N. torque_ratio: m."""
-    return np.asarray(allocation(rotors, torque_ratio))[3:]
+    return fixed_allocation(rotors, torque_ratio)[3:]

@@ -40,7 +40,7 @@ from rotorid.geometry import rotation_rows
 from rotorid.geometry.gravity import GRAVITY
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of, with_commanded_thrusts
+from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of, with_commanded_thrusts
 from rotorid.signals.airborne import no_flight_message
 from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
 
@@ -285,8 +285,7 @@ def _allocation(airframe: Airframe, rotors: int) -> Float[np.ndarray, "4 rotors"
         raise AirframeError(f"{airframe.source}: {len(airframe.rotors)} rotors, and the log has {rotors}")
     centre = airframe.get("centre_of_mass")
     ratio = torque_ratio_of(airframe) if _has_torque_ratio(airframe) else 0.0
-    G = allocation(airframe.rotors, ratio, centre.value if centre else (0.0, 0.0, 0.0))
-    return np.asarray(G, dtype=float)[[2, 3, 4, 5]]
+    return fixed_allocation(airframe.rotors, ratio, centre.value if centre else (0.0, 0.0, 0.0))[2:]
 
 
 def _has_torque_ratio(airframe: Airframe) -> bool:

@@ -26,7 +26,7 @@ from rotorid.live.estimation.airframe_identification import SessionEvent
 from rotorid.live.estimation.sampler import SampleRow
 from rotorid.live.estimation.thrust_model import ThrustModel
 from rotorid.models.airframe.airframe import MOTOR_LAG, Airframe
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.workflows.wrench.rotor_faults import lost_wrench
 
 _FORGOTTEN: Final = 3.0  # tau, s
@@ -58,7 +58,7 @@ class RotorFaults:
         self._events: list[SessionEvent] = []
         self.has_stopped = False
         if self._can_monitor:
-            self._allocation = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)
+            self._allocation = fixed_allocation(airframe.rotors, torque_ratio_of(airframe))
         c = np.linspace(0.0, 1.0, _GRID)
         curve = airframe.thrust_curve
         self._inverse = None

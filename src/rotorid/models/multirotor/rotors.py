@@ -29,10 +29,12 @@ inertia helps before their drag does. Where no rotor speed is known, kappa is, u
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Final
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -88,6 +90,23 @@ def allocation(
     )
     yaw_signs = np.array([-spin(rotor) for rotor in rotors])
     return jnp.concatenate([axes, arms + torque_ratio * (yaw_signs * axes)])
+
+
+def fixed_allocation(
+    rotors: Sequence[Rotor], torque_ratio: float, centre_of_mass: Sequence[float] = (0.0, 0.0, 0.0)
+) -> Float[np.ndarray, "6 rotors"]:
+    """`allocation` of numbers, which is computed once for each vehicle. The array cannot be written to."""
+    return _fixed_allocation(tuple(rotors), float(torque_ratio), tuple(float(v) for v in centre_of_mass))
+
+
+@functools.lru_cache(maxsize=256)
+def _fixed_allocation(
+    rotors: tuple[Rotor, ...], torque_ratio: float, centre_of_mass: tuple[float, ...]
+) -> Float[np.ndarray, "6 rotors"]:
+    with jax.enable_x64(True):
+        G = np.array(allocation(rotors, torque_ratio, centre_of_mass))
+    G.flags.writeable = False
+    return G
 
 
 def tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
@@ -228,7 +247,7 @@ def with_commanded_thrusts(flight: Flight, airframe: Airframe, *, lagged: bool =
     lacks_commands = "thrust" not in flight or "control_torque" not in flight
     if lacks_commands or not airframe.rotors or usable_inputs(flight, airframe):
         return flight
-    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[list(_ROWS)]
+    G = fixed_allocation(airframe.rotors, torque_ratio_of(airframe))[list(_ROWS)]
     sizes = np.linalg.svd(G, compute_uv=False)
     if len(sizes) < len(_ROWS) or sizes[-1] < _LEAST * sizes[0]:
         raise AirframeError(

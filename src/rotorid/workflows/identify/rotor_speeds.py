@@ -27,7 +27,7 @@ from rotorid.identification.fitting.result import Fit
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Quantity
 from rotorid.models.multirotor.air import ROTOR_AERODYNAMICS
-from rotorid.models.multirotor.rotors import allocation
+from rotorid.models.multirotor.rotors import fixed_allocation
 from rotorid.signals.inspection.checks.delay import Delay, delay_between
 from rotorid.signals.inspection.checks.rotor_speeds import SpeedFault, speed_faults, spikes
 from rotorid.signals.series import Intervals, grid, interpolate_linear, is_inside
@@ -133,7 +133,7 @@ def with_clock_error(airframe: Airframe, speeds: Sequence[MeasuredSpeeds]) -> Ai
 
 def rotor_modes(airframe: Airframe) -> Float[np.ndarray, "rotors rotors"]:
     """Orthonormal combinations of the rotors: thrust, roll, pitch and yaw, and what is orthogonal to these."""
-    G = np.asarray(allocation(airframe.rotors, 1.0, airframe.vector("centre_of_mass")))
+    G = fixed_allocation(airframe.rotors, 1.0, airframe.vector("centre_of_mass"))
     Q, _ = np.linalg.qr(np.concatenate([G[2:].T, np.eye(len(airframe.rotors))], axis=1))
     return Q[:, : len(airframe.rotors)].T
 
@@ -163,7 +163,7 @@ def _delays(
     squares = interpolate_linear(
         t, smoothed.t + half, smoothed.effective_speed * np.abs(smoothed.effective_speed)
     )
-    G = np.asarray(allocation(airframe.rotors, 0.0, airframe.vector("centre_of_mass")))
+    G = fixed_allocation(airframe.rotors, 0.0, airframe.vector("centre_of_mass"))
     J = np.array(airframe.vector("inertia"))[:2] if airframe.get("inertia") is not None else np.ones(2)
     step = max(dt, 1.0 / rate.rate)
     before, after = (interpolate_linear(at, rate.times, rate.values) for at in (t - step / 2, t + step / 2))
@@ -313,7 +313,7 @@ def _variances(
     smoothed: SmoothedSpeeds, signal: Signal, airframe: Airframe
 ) -> tuple[Float[np.ndarray, " 4"], Float[np.ndarray, " 4"], Float[np.ndarray, " 4"]]:
     """Variances of thrust and torques for `error_shares`."""
-    G = np.asarray(allocation(airframe.rotors, 1.0, airframe.vector("centre_of_mass")))[2:]
+    G = fixed_allocation(airframe.rotors, 1.0, airframe.vector("centre_of_mass"))[2:]
     yaw = [1.0 if rotor.direction == "cw" else -1.0 for rotor in airframe.rotors]
     G = np.concatenate([G[:3], [yaw]])
     kept = np.var(smoothed.speed**2 @ G.T, axis=0)

@@ -35,7 +35,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.from_log.make import calibration_conflict
 from rotorid.models.airframe.mass import mass_relative_std
 from rotorid.models.multirotor.rotors import (
-    allocation,
+    fixed_allocation,
     rotor_thrusts,
     thrust_lag,
     torque_ratio_of,
@@ -162,7 +162,7 @@ def rotation_gain(flight: Flight, airframe: Airframe, parts: Intervals) -> Rotat
         return None
     try:
         thrusts = rotor_thrusts(with_commanded_thrusts(flight, airframe, lagged=False), airframe)
-        G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)))[3:]
+        G = fixed_allocation(airframe.rotors, torque_ratio_of(airframe))[3:]
     except AirframeError:
         return None
     if thrusts is None or thrusts.values.shape[1] != len(airframe.rotors):

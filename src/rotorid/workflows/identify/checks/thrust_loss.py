@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from rotorid.findings import Finding, Severity
 from rotorid.models.airframe.airframe import Airframe
-from rotorid.models.multirotor.rotors import allocation, torque_ratio_of
+from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust_uncertainty import UNSTATED_STD
 from rotorid.models.system import GRAVITY
 from rotorid.workflows.identify.preparation import TorqueBalance
@@ -73,7 +73,7 @@ def thrust_loss(rows: TorqueBalance, airframe: Airframe) -> ThrustLoss | None:
     n, rotors = rows.thrust.shape
     if n < _ROWS:
         return None
-    G = np.asarray(allocation(airframe.rotors, torque_ratio_of(airframe)), float)[3:]
+    G = fixed_allocation(airframe.rotors, torque_ratio_of(airframe))[3:]
     times = np.unique(np.linspace(_BEFORE, n - _AFTER, _TIMES).round().astype(int))
     z_scores = _search(rows, G, times)
     if z_scores.max() < _LEAST_Z:
