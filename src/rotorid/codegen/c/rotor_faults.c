@@ -1,7 +1,7 @@
-/* A row of the filters of the torque balance, and of the hypotheses of a loss of thrust.
+/* Rows of the torque balance, its filters, and the hypotheses of a loss of thrust.
 
-   See rotorid/estimators/rotor_faults/filter_bank.py for the equations; names are those of its attributes. Arrays are by axis and
-   filter first. Those of hypotheses then have sudden and gradual losses, onsets and rotors; xi has its states before these. */
+   See torque_rows.py and filter_bank.py in rotorid/estimators/rotor_faults for the equations; names are those of their attributes.
+   Arrays of a bank are by axis and filter first. Those of hypotheses then have sudden and gradual losses, onsets and rotors; xi has its states before these. */
 #include <math.h>
 #include <stdint.h>
 
@@ -9,6 +9,7 @@ enum { AXES = 3, STATES = 4, KINDS = 2 };
 
 typedef struct {
   int64_t filters, onsets, rotors;
+  double ramp, beta_drift, damping_drift, noise_time, likelihood_time, outlier;
   const double *g, *drifts;
   double *x, *P, *R, *likelihood, *correlation, *power, *last_e;
   double *correlation_before, *power_before, *R_before, *rows_since, *E, *lagged_E, *onset_times;
@@ -69,13 +70,13 @@ __attribute__((visibility("default"))) void rotor_fault_step(
   if (slot >= 0) begin(b, slot, t);
   const double *acceleration = row, *thrust = row + AXES, *rate = thrust + b->rotors, *products = rate + AXES;
   for (int64_t onset = 0; onset < used; onset++) {
-    const double since = (t + 0.5 * dt - b->onset_times[onset]) / RAMP;
+    const double since = (t + 0.5 * dt - b->onset_times[onset]) / b->ramp;
     shares[onset] = since >= 0.0 ? 1.0 : 0.0;
     shares[b->onsets + onset] = since >= 0.0 ? (since < 1.0 ? since : 1.0) : 0.0;
     b->rows_since[onset] += 1.0;
   }
-  const double drift[STATES] = {0.0, BETA_DRIFT * BETA_DRIFT * dt, DAMPING_DRIFT * DAMPING_DRIFT * dt, 0.0};
-  const double portion = fmax(dt / NOISE_TIME, 1.0 / (count + 2.0)), forgotten = exp(-dt / LIKELIHOOD_TIME);
+  const double drift[STATES] = {0.0, b->beta_drift * b->beta_drift * dt, b->damping_drift * b->damping_drift * dt, 0.0};
+  const double portion = fmax(dt / b->noise_time, 1.0 / (count + 2.0)), forgotten = exp(-dt / b->likelihood_time);
   for (int64_t axis = 0; axis < AXES; axis++) {
     const double H[STATES] = {1.0, acceleration[axis], rate[axis], products[axis]};
     double total = 0.0;
@@ -108,7 +109,7 @@ __attribute__((visibility("default"))) void rotor_fault_step(
         x[i] += K[i] * e;
         for (int64_t j = 0; j < STATES; j++) P[i * STATES + j] -= K[i] * PH[j];
       }
-      const double ratio = fmin(noise * noise, OUTLIER), product = fmax(-OUTLIER, fmin(noise * last_noise, OUTLIER));
+      const double ratio = fmin(noise * noise, b->outlier), product = fmax(-b->outlier, fmin(noise * last_noise, b->outlier));
       b->R[k] *= 1.0 + portion * (ratio - 1.0);
       b->correlation[k] += portion * (product - b->correlation[k]);
       b->power[k] += portion * (ratio - b->power[k]);
@@ -137,4 +138,76 @@ __attribute__((visibility("default"))) double rotor_fault_evidence(const bank *b
     if (sum > most) most = sum;
   }
   return most;
+}
+
+static void clear(double *v, int64_t n) {
+  for (int64_t i = 0; i < n; i++) v[i] = 0.0;
+}
+
+/* Rows of the torque balance of a flight, see torque_rows.py: as TorqueRows with each sample in turn.
+
+   samples: number of them. restarts: whether a sample is left out and ends the stretch before. scratch: room for 4 rotors + 26.
+   rows: of each row its time, step, acceleration, thrust of each rotor, rate and products. ends: the last sample of each row.
+   Returns the number of rows. */
+__attribute__((visibility("default"))) int64_t torque_rows(
+    int64_t samples, int64_t rotors, double lag, double stretch, const double *gyroscopic, const double *t, const double *dt,
+    const double *rate, const double *command, const uint8_t *restarts, double *scratch, double *rows, int64_t *ends) {
+  const int64_t integrals = rotors + 6, means = rotors + 10;
+  double *thrust = scratch, *integral = thrust + rotors, *sum = integral + integrals, *previous = sum + means;
+  double length = 0.0;
+  int64_t count = 0, found = 0;
+  int has_thrust = 0, has_previous = 0;
+  for (int64_t k = 0; k < samples; k++, command += rotors) {
+    const double h = dt[k], *w = rate + 3 * k, products[3] = {w[1] * w[2], w[2] * w[0], w[0] * w[1]};
+    const int is_gap = !has_thrust || h <= 0.0 || h > 4.0 * stretch;
+    if (k == 0 || restarts[k] || is_gap) {
+      has_previous = 0;
+      count = 0;
+      length = 0.0;
+      clear(integral, integrals);
+      clear(sum, means);
+    }
+    if (restarts[k]) continue;
+    if (is_gap) {
+      for (int64_t i = 0; i < rotors; i++) thrust[i] = command[i];
+      has_thrust = 1;
+      continue;
+    }
+    const double decay = lag > 0.0 ? exp(-h / lag) : 0.0, behind = lag * (1.0 - decay);
+    for (int64_t i = 0; i < integrals; i++) {
+      const double change =
+          i < rotors ? command[i] * h + (thrust[i] - command[i]) * behind : h * (i < rotors + 3 ? products[i - rotors] : w[i - rotors - 3]);
+      sum[i] += integral[i] + 0.5 * change;
+      integral[i] += change;
+    }
+    for (int64_t i = 0; i < rotors; i++) thrust[i] = command[i] + (thrust[i] - command[i]) * decay;
+    for (int64_t i = 0; i < 3; i++) sum[integrals + i] += w[i];
+    sum[integrals + 3] += t[k] - 0.5 * h;
+    count++;
+    length += h;
+    if (length < stretch - 0.25 * h) continue;
+    for (int64_t i = 0; i < means; i++) sum[i] /= (double)count;
+    if (has_previous) {
+      double *row = rows + found * (rotors + 11);
+      const double *now = sum;
+      const double step = now[means - 1] - previous[means - 1];
+      row[0] = 0.5 * (now[means - 1] + previous[means - 1]);
+      row[1] = step;
+      for (int64_t i = 0; i < integrals; i++) row[5 + i] = (now[i] - previous[i]) / step;
+      /* products before rates in the integrals, after them in the row */
+      for (int64_t i = 0; i < 3; i++) {
+        const double product = row[5 + rotors + i];
+        row[2 + i] = (now[integrals + i] - previous[integrals + i]) / step + gyroscopic[i] * product;
+        row[5 + rotors + i] = row[8 + rotors + i];
+        row[8 + rotors + i] = product;
+      }
+      ends[found++] = k;
+    }
+    for (int64_t i = 0; i < means; i++) previous[i] = sum[i];
+    has_previous = 1;
+    count = 0;
+    length = 0.0;
+    clear(sum, means);
+  }
+  return found;
 }

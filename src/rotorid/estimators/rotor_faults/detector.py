@@ -194,7 +194,8 @@ class RotorFaultDetector:
         self.suspected = None
         used = self._has_torque.T[None]
         if self._bank.most_evidence(used) < _EVIDENCE_OF_LARGE:
-            self._keep(np.zeros((*self._bank.onsets.shape, self._bank.rotors)), t)
+            self._give_up(t)
+            self._bank.kept = -1
             return None
         S, D = self._bank.statistics()
         S, D = np.where(used, S, 0.0), np.where(used, D, 0.0)
@@ -243,12 +244,17 @@ class RotorFaultDetector:
 
     def _keep(self, evidence: Float[np.ndarray, "onsets rotors"], t: float) -> None:
         """Keep the onset with the most evidence, up to `LONG_MEMORY`."""
+        self._give_up(t)
         bank = self._bank
-        if bank.kept >= 0 and t - bank.onsets[bank.kept] > LONG_MEMORY:
-            self._usable_from = float(bank.onsets[bank.kept]) + _SHADOW
         is_young = t - bank.onsets <= LONG_MEMORY
         best = np.where(is_young, evidence.max(axis=1), 0.0)
         bank.kept = int(np.argmax(best)) if best.max() > 0.0 else -1
+
+    def _give_up(self, t: float) -> None:
+        """Do not use later onsets that explain a part of the same change as a kept one that is too old."""
+        bank = self._bank
+        if bank.kept >= 0 and t - bank.onsets[bank.kept] > LONG_MEMORY:
+            self._usable_from = float(bank.onsets[bank.kept]) + _SHADOW
 
     def _share(self, slot: int, rotor: int) -> tuple[float, float]:
         S, D = self._bank.statistics()

@@ -32,14 +32,13 @@ A row is computed in C (`codegen/c/rotor_faults.c`), and without a compiler in N
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rotorid.codegen.native import BuildError, build, c_file
+from rotorid.estimators.rotor_faults.library import fault_library
 
 DRIFTS: Final = np.array([1e-4, 3e-3, 1e-1])
 """Variance of the change of b in a second, over the variance of v."""
@@ -99,7 +98,7 @@ class FilterBank:
         self.lagged_S, self.lagged_D = np.empty(shape), np.empty(shape)
         self.xi = np.empty((3, q, _STATES, 2, rows, self.rotors))
         self.count = 0
-        self._in_c = _InC(self) if _library() is not None else None
+        self._in_c = _InC(self) if fault_library() is not None else None
         self.restart()
 
     def restart(self) -> None:
@@ -267,23 +266,28 @@ class _Bank(ctypes.Structure):
         "g", "drifts", "x", "P", "R", "likelihood", "correlation", "power", "last_e", "correlation_before", "power_before",
         "R_before", "rows_since", "E", "lagged_E", "onsets", "S", "D", "last_nu", "lagged_S", "lagged_D", "xi",
     )  # fmt: skip
-    _fields_ = [(name, ctypes.c_int64) for name in _SIZES] + [(name, ctypes.c_void_p) for name in _ARRAYS]
+    _CONSTANTS = ("ramp", "beta_drift", "damping_drift", "noise_time", "likelihood_time", "outlier")
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in _SIZES),
+        *((name, ctypes.c_double) for name in _CONSTANTS),
+        *((name, ctypes.c_void_p) for name in _ARRAYS),
+    ]
 
 
 class _InC:
     """The functions of rotor_faults.c for the arrays of a bank, which stay where they are."""
 
     def __init__(self, bank: FilterBank) -> None:
-        library = _library()
+        library = fault_library()
         assert library is not None
         self._step, self._evidence = library.rotor_fault_step, library.rotor_fault_evidence
-        self._evidence.restype = ctypes.c_double
         self._g, self._drifts = np.ascontiguousarray(bank.g, float), DRIFTS.copy()
         room = np.empty(2 * bank.rows + bank.rotors)
         self._room = room
-        of_arrays = {"g": self._g, "drifts": self._drifts}
-        places = [of_arrays.get(name, getattr(bank, name, None)).ctypes.data for name in _Bank._ARRAYS]
-        self._bank = _Bank(len(DRIFTS), bank.rows, bank.rotors, *places)
+        arrays = vars(bank) | {"g": self._g, "drifts": self._drifts}
+        places = [arrays[name].ctypes.data for name in _Bank._ARRAYS]
+        constants = RAMP, _BETA_DRIFT, _DAMPING_DRIFT, _NOISE_TIME, _LIKELIHOOD_TIME, _OUTLIER
+        self._bank = _Bank(len(DRIFTS), bank.rows, bank.rotors, *constants, *places)
         self._scratch = ctypes.c_void_p(room.ctypes.data), ctypes.c_void_p(room[2 * bank.rows :].ctypes.data)
 
     def step(
@@ -308,20 +312,3 @@ class _InC:
         has_torque = np.ascontiguousarray(used[0].T)
         place = ctypes.c_void_p(has_torque.ctypes.data)
         return self._evidence(ctypes.byref(self._bank), ctypes.c_int64(bank.used), place)
-
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    constants = {
-        "RAMP": RAMP,
-        "BETA_DRIFT": _BETA_DRIFT,
-        "DAMPING_DRIFT": _DAMPING_DRIFT,
-        "NOISE_TIME": _NOISE_TIME,
-        "LIKELIHOOD_TIME": _LIKELIHOOD_TIME,
-        "OUTLIER": _OUTLIER,
-    }
-    defines = {name: repr(value) for name, value in constants.items()}
-    try:
-        return build("rotor faults", lambda: [c_file("rotor_faults.c")], defines, is_kernel=True)
-    except BuildError:
-        return None

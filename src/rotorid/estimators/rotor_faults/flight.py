@@ -157,10 +157,8 @@ def find_rotor_faults(
         speeds = flight["rotor_speed"]
         for at, speed in zip(speeds.times.tolist(), speeds.values, strict=True):
             monitor.add_speeds(at, speed)
-    last = -np.inf
-    for k in np.flatnonzero(in_air & has_thrust & has_rate):
-        monitor.push(float(t[k]), float(t[k] - last), body_rate[k], thrust[k])
-        last = t[k]
+    used = in_air & has_thrust & has_rate
+    monitor.push_all(t[used], body_rate[used], thrust[used])
     faults = monitor.faults
     if is_of_speeds:  # what the speeds promise is missing
         faults = tuple(dataclasses.replace(fault, cause="propeller") for fault in faults)

@@ -111,6 +111,28 @@ class RotorFaultMonitor:
         row = self._rows.push(t, dt, rate, thrust)
         return None if row is None else self._detector.step(row, self._slow)
 
+    def push_all(
+        self,
+        t: Float[np.ndarray, " n"],
+        rate: Float[np.ndarray, "n 3"],
+        thrust: Float[np.ndarray, "n rotors"],
+    ) -> None:
+        """Use all samples of a flight in the air, as by `push` of each; to be called once, in place of it."""
+        dt = np.diff(t, prepend=-np.inf)
+        if self._speeds is not None:
+            for k in range(len(t)):
+                self.push(float(t[k]), float(dt[k]), rate[k], thrust[k])
+            return
+        restarts = (dt > MAX_GAP) | (thrust.sum(axis=1) < _LEAST_THRUST * self._weight)
+        rows = self._rows.push_all(t, dt, rate, thrust, restarts)
+        for _, row in sorted(
+            [*rows, *((int(k), None) for k in np.flatnonzero(restarts))], key=lambda at: at[0]
+        ):
+            if row is None:
+                self._detector.restart()
+            else:
+                self._detector.step(row)
+
     def _find_cause(self, t: float, speeds: RotorSpeeds) -> None:
         """Find the cause of the last fault, for some seconds."""
         if not self._detector.faults:

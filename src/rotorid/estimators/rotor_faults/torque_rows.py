@@ -8,11 +8,14 @@ averaged alike, as differences of means of their integrals. No signal is differe
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+
+from rotorid.estimators.rotor_faults.library import fault_library
 
 
 class TorqueRow(NamedTuple):
@@ -104,3 +107,59 @@ class TorqueRows:
             step,
             t,
         )
+
+    def push_all(
+        self,
+        t: Float[np.ndarray, " n"],
+        dt: Float[np.ndarray, " n"],
+        rate: Float[np.ndarray, "n 3"],
+        command: Float[np.ndarray, "n rotors"],
+        restarts: Bool[np.ndarray, " n"],
+    ) -> list[tuple[int, TorqueRow]]:
+        """The rows of a whole flight, as by `push` of each sample; to be called once, in place of it.
+
+        Args:
+            t, dt, rate, command: of each sample.
+            restarts: samples in whose place there is a `restart`.
+        Returns:
+            Index of the sample that completes a row, and the row.
+        """
+        library = fault_library()
+        if library is None:
+            return self._push_each(t, dt, rate, command, restarts)
+        n, rotors = command.shape
+        rows, ends = np.empty((n, rotors + 11)), np.empty(n, np.int64)
+        arrays = [
+            np.ascontiguousarray(v, kind)
+            for v, kind in (
+                (self._gyroscopic, float), (t, float), (dt, float), (rate, float), (command, float), (restarts, np.uint8),
+                (np.empty(4 * rotors + 26), float),
+            )
+        ]  # fmt: skip
+        found = library.torque_rows(
+            ctypes.c_int64(n), ctypes.c_int64(rotors), ctypes.c_double(self._lag), ctypes.c_double(self._stretch),
+            *(ctypes.c_void_p(v.ctypes.data) for v in (*arrays, rows, ends)),
+        )  # fmt: skip
+        parts = np.split(rows[:found], (1, 2, 5, 5 + rotors, 8 + rotors), axis=1)
+        at, step = (part[:, 0].tolist() for part in parts[:2])
+        completed = ends[:found].tolist()
+        return [
+            (k, TorqueRow(*row))
+            for k, *row in zip(completed, at, *parts[2:], step, t[completed].tolist(), strict=True)
+        ]
+
+    def _push_each(
+        self,
+        t: Float[np.ndarray, " n"],
+        dt: Float[np.ndarray, " n"],
+        rate: Float[np.ndarray, "n 3"],
+        command: Float[np.ndarray, "n rotors"],
+        restarts: Bool[np.ndarray, " n"],
+    ) -> list[tuple[int, TorqueRow]]:
+        found = []
+        for k in range(len(t)):
+            if restarts[k]:
+                self.restart()
+            elif (row := self.push(float(t[k]), float(dt[k]), rate[k], command[k])) is not None:
+                found.append((k, row))
+        return found
