@@ -23,9 +23,9 @@ from rotorid.terminal import progress_lines
 KILL_AFTER: Final = 5.0
 """Time from the interrupt of a cancelled command to its end by force, s."""
 
-_INTERRUPT: Final = getattr(
-    signal, "CTRL_BREAK_EVENT", signal.SIGINT
-)  # Windows has no SIGINT for another process
+_INTERRUPT: Final = getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT)
+"""Interrupts another process, on Windows one with a group of its own."""
+
 _OWN_GROUP: Final = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 _INTERRUPTED: Final = 130  # exit code
 _MOST_OUTPUT: Final = 200_000  # characters
