@@ -118,6 +118,12 @@ def test_the_command_writes_the_files_of_each_sample(tmp_path):
         masses = pq.read_table(tmp_path / "out" / "samples.parquet")["mass"].to_pylist()
         for folder, mass in zip(folders, masses, strict=True):
             assert f'<mass value="{mass:.12g}"/>' in (folder / "model.urdf").read_text()
+    own = tmp_path / "out" / "samples" / "mine.txt"
+    own.write_text("mine")
+    refused = rotorid(*arguments, "--samples", "1")
+    assert refused.exit_code == 2
+    assert "is not theirs (mine.txt)" in " ".join(refused.output.split())
+    assert own.read_text() == "mine"
 
 
 @pytest.mark.parametrize(

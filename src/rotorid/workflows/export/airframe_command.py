@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rotorid.errors import SettingError
+from rotorid.errors import OutputError, SettingError
 from rotorid.export.targets import TARGETS, vehicle_files
 from rotorid.terminal.arguments import check_seed
 from rotorid.terminal.output import print_result
@@ -47,6 +47,7 @@ def export_vehicle(
         seed: of the draws.
     Raises:
         SettingError: an option was given that does not apply, samples_as is unknown, or samples or seed is negative.
+        OutputError: the folder of earlier samples has other files.
     """
     from rotorid.terminal.console import setup_jax, status
     from rotorid.workflows.export.summary import summarise_export
@@ -75,12 +76,13 @@ def export_vehicle(
     with status("Converting"):
         files = vehicle_files(target, vehicle, force=force, **settings)
     if samples:
-        from rotorid.export.samples import FILE, draw_airframes, sample_files, samples_table
+        from rotorid.export.samples import FILE, FOLDER, draw_airframes, sample_files, samples_table
 
         with status(f"Drawing {samples} airframes"):
             drawn = draw_airframes(vehicle, samples, seed, _covariance(airframe, vehicle))
             files |= {FILE: samples_table(drawn)}
             if samples_as == "files":
+                _check_earlier_samples(output / FOLDER)
                 files |= sample_files(target, vehicle, drawn, seed, **settings)
     write_folder(output, files)
     summary = summarise_export(target, "airframe", vehicle.name, files, TARGETS[target].next_step)
@@ -90,6 +92,16 @@ def export_vehicle(
         console.print(f"Next: cd {output}; {summary.next_step}", markup=False)
 
     print_result(summary.to_json, show)
+
+
+def _check_earlier_samples(folder: Path) -> None:
+    """Raise OutputError for a folder of samples with anything else in it, since new samples replace it."""
+    others = [path.name for path in folder.iterdir() if not path.name.isdigit()] if folder.is_dir() else []
+    if others or folder.is_file():
+        raise OutputError(
+            f"{folder}: would be replaced by the samples, but is not theirs ({min(others, default='a file')}); "
+            "name another folder with -o"
+        )
 
 
 def _learned(folder: Path, vehicle: Airframe) -> tuple[Airframe, tuple[str, ...]]:
