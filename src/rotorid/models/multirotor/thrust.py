@@ -26,7 +26,8 @@ class ThrustCurve:
     """Thrust of one rotor in N over its normalised command u, at battery voltage V.
 
     c = clip((u - zero) / (full - zero), 0, 1),   thrust = (sum_i coefficients[i] c^i) (V / voltage)^voltage_exponent.
-    coefficients: in N, from the constant on. zero, full: the dead zone. voltage: V at which the coefficients hold.
+    coefficients: in N, from the constant on. zero, full: the dead zone. voltage: V at which the coefficients hold, NaN where it
+    is unknown; curves of unknown voltage can be equal.
     std: of the coefficients, N; empty where unknown. voltage_exponent_std: of the exponent, 0 where unknown.
     """
 
@@ -38,6 +39,16 @@ class ThrustCurve:
     source: str = ""
     std: tuple[float, ...] = ()
     voltage_exponent_std: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ThrustCurve) and self._fields == other._fields
+
+    def __hash__(self) -> int:
+        return hash(self._fields)
+
+    @property
+    def _fields(self) -> tuple[object, ...]:
+        return tuple(None if value != value else value for value in vars(self).values())
 
     def collective(
         self,
