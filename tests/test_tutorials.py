@@ -103,10 +103,11 @@ def test_cells_show_what_a_notebook_shows(
     (tmp_path / "small.py").write_text(source)
     monkeypatch.setattr(tutorials, "FOLDER", tmp_path)
     page = tutorials.page("small")
-    assert re.findall(r"````(\w+)\n(.*?)\n````", page, re.DOTALL) == [
+    output = "{ .text .output }"
+    assert re.findall(r"````([^\n`]+)\n(.*?)\n````", page, re.DOTALL) == [
         ("python", "print('<printed>')\n[1, 2]"),
-        ("text", "<printed>"),
-        ("text", "[1, 2]"),
+        (output, "<printed>"),
+        (output, "[1, 2]"),
         ("python", "x = 3"),
     ]
     with pytest.raises(ValueError, match="cells that begin"):
