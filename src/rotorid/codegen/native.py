@@ -122,6 +122,15 @@ def build(
         raise BuildError(f"{library}: cannot be loaded ({error})") from error
 
 
+@functools.cache
+def kernel(file: str) -> ctypes.CDLL | None:
+    """The library of a C file of `FOLDER` whose loops were written by hand; None without a compiler, or if it fails."""
+    try:
+        return build(file, lambda: [c_file(file)], {}, is_kernel=True)
+    except BuildError:
+        return None
+
+
 def compiled(function: ca.Function) -> ca.Function:
     """The function as machine code if there is a C compiler: faster, with the same numbers to the last bit."""
     generator = ca.CodeGenerator(f"{function.name()}.c")

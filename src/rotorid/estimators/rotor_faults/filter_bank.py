@@ -75,7 +75,7 @@ class FilterBank:
     """
 
     def __init__(self, g: Float[np.ndarray, "3 rotors"], thrust: float, rows: int) -> None:
-        self.g, self.rows, self.rotors = g, rows, g.shape[1]
+        self.g, self.rows, self.rotors = np.ascontiguousarray(g, float), rows, g.shape[1]
         self._scale = np.maximum(np.linalg.norm(g, axis=1) * thrust / math.sqrt(self.rotors), 1e-9)
         q, s = len(DRIFTS), self._scale[:, None]
         self.x = np.zeros((3, q, _STATES))
@@ -281,10 +281,8 @@ class _InC:
         library = fault_library()
         assert library is not None
         self._step, self._evidence = library.rotor_fault_step, library.rotor_fault_evidence
-        self._g, self._drifts = np.ascontiguousarray(bank.g, float), DRIFTS.copy()
-        room = np.empty(2 * bank.rows + bank.rotors)
-        self._room = room
-        arrays = vars(bank) | {"g": self._g, "drifts": self._drifts}
+        self._room = room = np.empty(2 * bank.rows + bank.rotors)
+        arrays = vars(bank) | {"drifts": DRIFTS}
         places = [arrays[name].ctypes.data for name in _Bank._ARRAYS]
         constants = RAMP, _BETA_DRIFT, _DAMPING_DRIFT, _NOISE_TIME, _LIKELIHOOD_TIME, _OUTLIER
         self._bank = _Bank(len(DRIFTS), bank.rows, bank.rotors, *constants, *places)

@@ -124,10 +124,9 @@ class RotorFaultMonitor:
                 self.push(float(t[k]), float(dt[k]), rate[k], thrust[k])
             return
         restarts = (dt > MAX_GAP) | (thrust.sum(axis=1) < _LEAST_THRUST * self._weight)
-        rows = self._rows.push_all(t, dt, rate, thrust, restarts)
-        for _, row in sorted(
-            [*rows, *((int(k), None) for k in np.flatnonzero(restarts))], key=lambda at: at[0]
-        ):
+        rows = dict(self._rows.push_all(t, dt, rate, thrust, restarts))
+        for k in sorted([*rows, *np.flatnonzero(restarts).tolist()]):
+            row = rows.get(k)
             if row is None:
                 self._detector.restart()
             else:

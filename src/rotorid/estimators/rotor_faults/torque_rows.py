@@ -126,7 +126,13 @@ class TorqueRows:
         """
         library = fault_library()
         if library is None:
-            return self._push_each(t, dt, rate, command, restarts)
+            found = []
+            for k, is_restart in enumerate(restarts):
+                if is_restart:
+                    self.restart()
+                elif (row := self.push(float(t[k]), float(dt[k]), rate[k], command[k])) is not None:
+                    found.append((k, row))
+            return found
         n, rotors = command.shape
         rows, ends = np.empty((n, rotors + 11)), np.empty(n, np.int64)
         arrays = [
@@ -136,30 +142,14 @@ class TorqueRows:
                 (np.empty(4 * rotors + 26), float),
             )
         ]  # fmt: skip
-        found = library.torque_rows(
+        count = library.torque_rows(
             ctypes.c_int64(n), ctypes.c_int64(rotors), ctypes.c_double(self._lag), ctypes.c_double(self._stretch),
             *(ctypes.c_void_p(v.ctypes.data) for v in (*arrays, rows, ends)),
         )  # fmt: skip
-        parts = np.split(rows[:found], (1, 2, 5, 5 + rotors, 8 + rotors), axis=1)
+        parts = np.split(rows[:count], (1, 2, 5, 5 + rotors, 8 + rotors), axis=1)
         at, step = (part[:, 0].tolist() for part in parts[:2])
-        completed = ends[:found].tolist()
+        completed = ends[:count].tolist()
         return [
             (k, TorqueRow(*row))
             for k, *row in zip(completed, at, *parts[2:], step, t[completed].tolist(), strict=True)
         ]
-
-    def _push_each(
-        self,
-        t: Float[np.ndarray, " n"],
-        dt: Float[np.ndarray, " n"],
-        rate: Float[np.ndarray, "n 3"],
-        command: Float[np.ndarray, "n rotors"],
-        restarts: Bool[np.ndarray, " n"],
-    ) -> list[tuple[int, TorqueRow]]:
-        found = []
-        for k in range(len(t)):
-            if restarts[k]:
-                self.restart()
-            elif (row := self.push(float(t[k]), float(dt[k]), rate[k], command[k])) is not None:
-                found.append((k, row))
-        return found

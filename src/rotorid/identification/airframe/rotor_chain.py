@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rotorid.codegen.native import BuildError, build, c_file
+from rotorid.codegen.native import kernel
 from rotorid.numerics.lag import LEAST_THRUST, lag_response, speed_lag_response
 
 _BUCKET = 4096  # rows are filled up to a multiple, so that flights of like length share a compiled function
@@ -187,12 +187,8 @@ def step_thrusts(
     return value, slopes
 
 
-@functools.cache
 def _library() -> ctypes.CDLL | None:
-    try:
-        return build("rotor lag", lambda: [c_file("rotor_lag.c")], {}, is_kernel=True)
-    except BuildError:
-        return None
+    return kernel("rotor_lag.c")
 
 
 def _acting(

@@ -36,7 +36,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.codegen.native import BuildError, build, c_file
+from rotorid.codegen.native import kernel
 from rotorid.cores import available_cores
 from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import (
@@ -126,12 +126,8 @@ def _pointer(v: np.ndarray | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(None if v is None else v.ctypes.data)
 
 
-@functools.cache
 def _library() -> ctypes.CDLL | None:
-    try:
-        return build("sensitivities", lambda: [c_file("sensitivities.c")], {}, is_kernel=True)
-    except BuildError:
-        return None
+    return kernel("sensitivities.c")
 
 
 def _numpy_sensitivities(
