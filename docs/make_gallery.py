@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from quick_compilation import environment
+
 ROOT: Final = Path(__file__).parents[1]
 PICTURES: Final = ROOT / "docs" / "images" / "gallery"
 SIZE: Final = (1100, 1000)
@@ -135,7 +137,7 @@ def make(report: Report, output: Path) -> None:
 
         def run(*arguments: str) -> None:
             command = [sys.executable, *arguments]
-            subprocess.run(command, cwd=scratch, check=True, stdout=subprocess.PIPE)
+            subprocess.run(command, cwd=scratch, env=environment(), check=True, stdout=subprocess.PIPE)
 
         if report.script:
             run("-c", _KEEP_COMPILED + report.script)

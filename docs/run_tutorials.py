@@ -25,8 +25,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from quick_compilation import environment
+
 FOLDER = Path(__file__).parent / "tutorials"
 NAMES = tuple(path.stem for path in sorted(FOLDER.glob("*.py")))
+TIMED = ("sprayer", "which-estimator")
+"""Those that tell computing times: they are compiled as programs of users are."""
 CHECK_TAG = "remove-cell"
 INSTALL = "# In a new environment: %pip install rotorid"
 HEAD = re.compile(r"# %%(?P<markdown> \[markdown\])?(?: tags=(?P<tags>\[.*\]))?")
@@ -135,7 +139,14 @@ def run(name: str, output: Path) -> str:
     """Run a tutorial in a process of its own, and write its page and notebook into a folder; returns what went wrong, or ""."""
     command = [sys.executable, __file__, "--one", name, str(output.resolve())]
     with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=scratch,
+            env=None if name in TIMED else environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     return done.stderr if done.returncode else ""
 
 

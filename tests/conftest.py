@@ -11,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from rotorid.cache import cache_folder
+from tests.loading import load_script
 from tests.shape_checks import check_on_call
 
 check_on_call()
@@ -18,13 +19,7 @@ check_on_call()
 # tests compile many programs and run each of them briefly; what one process compiled, the others take from the disk
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
-    "--xla_cpu_enable_concurrency_optimized_scheduler=false --xla_llvm_disable_expensive_passes=true",
-)
-# gcc's search for common values takes most of its time where eight lanes of doubles do not fit the registers
-os.environ.setdefault("CFLAGS", "-Og --param=max-cselib-memory-locations=10 --param=max-cse-insns=50")
+os.environ.update(load_script("quick_compilation").environment())
 # the workers have the cores, on which waiting threads of linear algebra would spin; NumPy may be loaded already
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")

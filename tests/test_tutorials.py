@@ -51,6 +51,10 @@ def test_it_runs_and_its_checks_hold(path: Path, tmp_path: Path) -> None:
         assert any(titles), "axes without names"
 
 
+def test_those_that_tell_computing_times_are_compiled_as_for_users(tutorials: ModuleType) -> None:
+    assert tuple(path.stem for path in PATHS if "perf_counter" in path.read_text()) == tutorials.TIMED
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_it_checks_its_results_and_uses_what_is_public(path: Path, tutorials: ModuleType) -> None:
     cells = list(tutorials.cells(path.read_text()))
