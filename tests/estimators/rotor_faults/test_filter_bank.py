@@ -19,7 +19,7 @@ _NAMES = (
 def test_c_and_numpy_give_the_same_numbers(rotors: int) -> None:
     rng = np.random.default_rng(rotors)
     g = rng.standard_normal((3, rotors))
-    has_torque = rng.random((1, rotors, 3)) < 0.8
+    has_torque = rng.random((3, rotors)) < 0.8
     compiled, other = (FilterBank(g, 2.5, 12) for _ in range(2))
     assert compiled._in_c is not None
     other._in_c = None

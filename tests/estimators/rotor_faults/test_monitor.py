@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from rotorid.estimators.rotor_faults import filter_bank, torque_rows
 from rotorid.estimators.rotor_faults.monitor import RotorFaultMonitor, can_monitor
 from rotorid.models.airframe.airframe import Airframe, Quantity
 from tests.estimators.rotor_faults.rotating_body import (
@@ -74,6 +75,37 @@ def test_a_rotor_that_loses_thrust_is_named_in_time(airframe: Airframe, loss: fl
         assert fault.detected - AT < within
         assert abs(fault.share - loss) < 2.5 * fault.std < 0.2
         assert fault.is_stopped == (loss == 1.0)
+
+
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["c", "numpy"])
+@pytest.mark.parametrize("has_speeds", [False, True], ids=["commands", "speeds"])
+@pytest.mark.parametrize("loss", [0.0, 0.15, 0.3, 1.0])
+def test_a_flight_at_once_gives_the_faults_of_its_samples(
+    airframe: Airframe, monkeypatch: pytest.MonkeyPatch, loss: float, has_speeds: bool, is_compiled: bool
+) -> None:
+    if not is_compiled:
+        for module in (torque_rows, filter_bank):
+            monkeypatch.setattr(module, "fault_library", lambda: None)
+    left = weakened(loss, 2, at=AT + 4.0)
+    recording = rotate(AT + 12.0, 4, left, gusts=0.006)
+    is_flying = np.ones(len(recording.t), bool)
+    is_flying[round(3.0 / STEP) : round(4.5 / STEP)] = False
+    recording = Recording(*(part[is_flying] for part in recording))
+    speeds = speeds_of(recording, left, "motor")
+    one, all_ = (RotorFaultMonitor(airframe, 1.0 / STEP, 1.0 / STEP, LAG) for _ in range(2))
+    for monitor in (one, all_):
+        for t, speed in zip(recording.t[::5], speeds[::5], strict=True):
+            if has_speeds:
+                monitor.add_speeds(float(t), speed)
+    dt = np.diff(recording.t, prepend=-np.inf)
+    for k in range(len(dt)):
+        one.push(float(recording.t[k]), float(dt[k]), recording.rate[k], recording.thrust[k])
+    all_.push_all(recording.t, recording.rate, recording.thrust)
+    assert len(one.faults) == len(all_.faults) == (loss > 0.0)
+    for a, b in zip(one.faults, all_.faults, strict=True):
+        assert (a.rotor, a.onset, a.detected, a.cause) == (b.rotor, b.onset, b.detected, b.cause)
+        assert (a.share, a.std) == pytest.approx((b.share, b.std), rel=1e-6)
+    assert one.effectiveness == pytest.approx(all_.effectiveness, rel=1e-6)
 
 
 def test_a_motor_stops_whose_torque_about_z_grows_faster_than_its_thrust(airframe: Airframe) -> None:

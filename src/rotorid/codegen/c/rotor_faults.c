@@ -140,6 +140,41 @@ __attribute__((visibility("default"))) double rotor_fault_evidence(const bank *b
   return most;
 }
 
+/* How far a detector has come, as in RotorFaultDetector and FilterBank. every: rows between onsets. learning: s. enough: evidence
+   that a detector looks at. */
+typedef struct {
+  int64_t rows, every, next, used, count, is_enough;
+  double since, learning, enough;
+} progress;
+
+/* Rows of `torque_rows` as long as no loss is refined and none shows. effectiveness: of each rotor. row: room for one.
+   Returns how many were used: all, or those up to the first with enough evidence. */
+__attribute__((visibility("default"))) int64_t rotor_fault_quiet_rows(
+    const bank *b, progress *p, int64_t n, const double *rows, const double *effectiveness, const uint8_t *has_torque,
+    double *shares, double *torque, double *row) {
+  const int64_t columns = b->rotors + 11;
+  p->is_enough = 0;
+  for (int64_t k = 0; k < n; k++, rows += columns) {
+    int64_t slot = -1;
+    p->rows++;
+    p->count++;
+    p->since += rows[1];
+    if (p->since > p->learning && p->rows % p->every == 0) {
+      slot = p->next;
+      p->next = (slot + 1) % b->onsets;
+      if (slot >= p->used) p->used = slot + 1;
+    }
+    for (int64_t i = 0; i < columns - 2; i++) row[i] = rows[i + 2];
+    for (int64_t i = 0; i < b->rotors; i++) row[AXES + i] *= effectiveness[i];
+    rotor_fault_step(b, p->used, slot, rows[0], rows[1], row, -1, 0, 0.0, (double)p->count, shares, torque);
+    if (p->since > p->learning && rotor_fault_evidence(b, p->used, has_torque) >= p->enough) {
+      p->is_enough = 1;
+      return k + 1;
+    }
+  }
+  return n;
+}
+
 static void clear(double *v, int64_t n) {
   for (int64_t i = 0; i < n; i++) v[i] = 0.0;
 }

@@ -32,9 +32,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.estimators.rotor_faults.filter_bank import FilterBank
+from rotorid.estimators.rotor_faults.filter_bank import FilterBank, QuietRows
 from rotorid.estimators.rotor_faults.rotor_speeds import Cause
-from rotorid.estimators.rotor_faults.torque_rows import TorqueRow
+from rotorid.estimators.rotor_faults.torque_rows import FlightRows, TorqueRow
 
 LEARNING: Final = 3.0
 """Time in which offsets and gains are learned before a loss can be detected, s, at least."""
@@ -161,6 +161,37 @@ class RotorFaultDetector:
             is_onset=is_onset,
             loss=None if self._open is None else (*self._open, self.faults[-1].share),
         )
+        return self._judge(row, slow)
+
+    def use_rows(self, rows: FlightRows) -> None:
+        """Use rows without a gap, as by `step` of each."""
+        first = 0
+        while first < len(rows.values):
+            if self._open is None and any(fault.is_stopped for fault in self.faults):
+                return
+            if self._open is None and self._bank.kept < 0:
+                first = self._use_quiet_rows(rows, first)
+            else:
+                self.step(rows.row(first))
+                first += 1
+
+    def _use_quiet_rows(self, rows: FlightRows, first: int) -> int:
+        """Use rows from one on as long as none shows enough evidence of a loss, and the one that does; returns how many are
+        used then."""
+        quiet = QuietRows(self._every, self._learning, _EVIDENCE_OF_LARGE, self._rows, self._since)
+        last = first + self._bank.use_quiet_rows(
+            rows.values[first:], self.effectiveness, self._has_torque, quiet
+        )
+        self._rows, self._since = quiet.rows, quiet.since
+        if last - first > quiet.is_enough:
+            self.suspected, self._confirmed = None, (-1, 0)
+        if quiet.is_enough:
+            self._judge(rows.row(last - 1), None)
+        return last
+
+    def _judge(self, row: TorqueRow, slow: int | None) -> RotorFault | None:
+        """See `step`, after the filters have used the row."""
+        bank = self._bank
         if self._open is not None:
             self._refine(row.end)
             return self._new_stop()
@@ -192,11 +223,11 @@ class RotorFaultDetector:
 
     def _detect(self, t: float, slow: int | None) -> tuple[int, int] | None:
         self.suspected = None
-        used = self._has_torque.T[None]
-        if self._bank.most_evidence(used) < _EVIDENCE_OF_LARGE:
+        if self._bank.most_evidence(self._has_torque) < _EVIDENCE_OF_LARGE:
             self._give_up(t)
             self._bank.kept = -1
             return None
+        used = self._has_torque.T[None]
         S, D = self._bank.statistics()
         S, D = np.where(used, S, 0.0), np.where(used, D, 0.0)
         s, d = S.sum(axis=2), D.sum(axis=2)

@@ -32,6 +32,7 @@ A row is computed in C (`codegen/c/rotor_faults.c`), and without a compiler in N
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import math
 from typing import Final
 
@@ -61,6 +62,22 @@ _NOISE_TIME: Final = 10.0  # s, over which the variance of v is averaged
 _LIKELIHOOD_TIME: Final = 20.0  # s
 _MOST_CORRELATED: Final = 0.9
 _OUTLIER: Final = 9.0  # of e^2 / V, what the variance of v follows at most
+
+
+@dataclasses.dataclass
+class QuietRows:
+    """Use of rows while no loss shows.
+
+    every: rows from onset to onset. learning: time without onsets, s. enough: evidence that ends it. rows: how many were used.
+    since: time since the start, s. is_enough: whether the last row shows enough.
+    """
+
+    every: int
+    learning: float
+    enough: float
+    rows: int
+    since: float
+    is_enough: bool = False
 
 
 class FilterBank:
@@ -211,6 +228,39 @@ class FilterBank:
         self.likelihood *= math.exp(-dt / _LIKELIHOOD_TIME)
         self.likelihood -= 0.5 * (np.log(V) + ratio)
 
+    def use_quiet_rows(
+        self,
+        rows: Float[np.ndarray, "n columns"],
+        effectiveness: Float[np.ndarray, " rotors"],
+        has_torque: Bool[np.ndarray, "3 rotors"],
+        quiet: QuietRows,
+    ) -> int:
+        """Use rows without a loss as long as none shows enough evidence of one, and the one that does.
+
+        Args:
+            rows: `FlightRows.values`.
+            effectiveness: share of its thrust that each rotor has left.
+            has_torque: see `most_evidence`.
+            quiet: settings, and how far the detector has come, which is brought up to date.
+        Returns:
+            How many were used.
+        """
+        if self._in_c is not None:
+            return self._in_c.use_quiet_rows(self, rows, effectiveness, has_torque, quiet)
+        for k, (t, dt, *row) in enumerate(rows.tolist()):
+            quiet.rows += 1
+            quiet.since += dt
+            is_past = quiet.since > quiet.learning
+            acceleration, thrust, rate, products = np.split(
+                np.array(row), (3, 3 + self.rotors, 6 + self.rotors)
+            )
+            is_onset = is_past and quiet.rows % quiet.every == 0
+            self.step(t, dt, acceleration, effectiveness * thrust, rate, products, is_onset=is_onset)
+            if is_past and self.most_evidence(has_torque) >= quiet.enough:
+                quiet.is_enough = True
+                return k + 1
+        return len(rows)
+
     def statistics(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """S and D of each onset, rotor and axis, by the best filters. kind: 0 for sudden losses, 1 for gradual ones."""
         pick = (np.arange(3), self.best)
@@ -233,16 +283,16 @@ class FilterBank:
         weight = (1.0 - r) / (1.0 + r) / variance
         return weight * S, weight * D
 
-    def most_evidence(self, used: Bool[np.ndarray, "1 rotors 3"]) -> float:
-        """Bound of the evidence D^2 / S, summed over the axes that are used of each rotor, of all onsets and rotors.
+    def most_evidence(self, has_torque: Bool[np.ndarray, "3 rotors"]) -> float:
+        """Bound of the evidence D^2 / S, summed over the axes that each rotor turns the body about, of all onsets and rotors.
 
         The weights of `statistics` are at most 1, and no share that is common to the axes explains more than one of each axis.
         """
         if self._in_c is not None:
-            return self._in_c.most_evidence(self, used)
+            return self._in_c.most_evidence(self, has_torque)
         pick = (np.arange(3), self.best, 0)
         S, D = self.S[pick], self.D[pick]
-        evidence = np.where(used[0].T[:, None], D * D / np.maximum(S, 1e-300), 0.0)
+        evidence = np.where(has_torque[:, None], D * D / np.maximum(S, 1e-300), 0.0)
         return float(evidence.sum(axis=0).max())
 
     def restore_noise(self, slot: int) -> None:
@@ -274,6 +324,16 @@ class _Bank(ctypes.Structure):
     ]
 
 
+class _Progress(ctypes.Structure):
+    """`progress` of rotor_faults.c."""
+
+    _COUNTS = ("rows", "every", "next", "used", "count", "is_enough")
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in _COUNTS),
+        *((name, ctypes.c_double) for name in ("since", "learning", "enough")),
+    ]
+
+
 class _InC:
     """The functions of rotor_faults.c for the arrays of a bank, which stay where they are."""
 
@@ -281,12 +341,13 @@ class _InC:
         library = fault_library()
         assert library is not None
         self._step, self._evidence = library.rotor_fault_step, library.rotor_fault_evidence
+        self._quiet_rows = library.rotor_fault_quiet_rows
         self._room = room = np.empty(2 * bank.rows + bank.rotors)
         arrays = vars(bank) | {"drifts": DRIFTS}
         places = [arrays[name].ctypes.data for name in _Bank._ARRAYS]
         constants = RAMP, _BETA_DRIFT, _DAMPING_DRIFT, _NOISE_TIME, _LIKELIHOOD_TIME, _OUTLIER
         self._bank = _Bank(len(DRIFTS), bank.rows, bank.rotors, *constants, *places)
-        self._scratch = ctypes.c_void_p(room.ctypes.data), ctypes.c_void_p(room[2 * bank.rows :].ctypes.data)
+        self._scratch = _place(room), _place(room[2 * bank.rows :])
 
     def step(
         self,
@@ -301,12 +362,44 @@ class _InC:
         loss_slot, rotor, delta = loss or (-1, 0, 0.0)
         self._step(
             ctypes.byref(self._bank), *map(ctypes.c_int64, (bank.used, slot)), ctypes.c_double(t), ctypes.c_double(dt),
-            ctypes.c_void_p(row.ctypes.data), ctypes.c_int64(loss_slot), ctypes.c_int64(rotor),
+            _place(row), ctypes.c_int64(loss_slot), ctypes.c_int64(rotor),
             ctypes.c_double(delta), ctypes.c_double(bank.count), *self._scratch,
         )  # fmt: skip
 
-    def most_evidence(self, bank: FilterBank, used: Bool[np.ndarray, "1 rotors 3"]) -> float:
+    def most_evidence(self, bank: FilterBank, has_torque: Bool[np.ndarray, "3 rotors"]) -> float:
         """`FilterBank.most_evidence`."""
-        has_torque = np.ascontiguousarray(used[0].T)
-        place = ctypes.c_void_p(has_torque.ctypes.data)
-        return self._evidence(ctypes.byref(self._bank), ctypes.c_int64(bank.used), place)
+        return self._evidence(ctypes.byref(self._bank), ctypes.c_int64(bank.used), _place(has_torque))
+
+    def use_quiet_rows(
+        self,
+        bank: FilterBank,
+        rows: Float[np.ndarray, "n columns"],
+        effectiveness: Float[np.ndarray, " rotors"],
+        has_torque: Bool[np.ndarray, "3 rotors"],
+        quiet: QuietRows,
+    ) -> int:
+        """`FilterBank.use_quiet_rows`."""
+        progress = _Progress(
+            quiet.rows,
+            quiet.every,
+            bank._next,
+            bank.used,
+            bank.count,
+            0,
+            quiet.since,
+            quiet.learning,
+            quiet.enough,
+        )
+        room = np.empty(rows.shape[1])
+        used = self._quiet_rows(
+            ctypes.byref(self._bank), ctypes.byref(progress), ctypes.c_int64(len(rows)), _place(rows),
+            _place(effectiveness), _place(has_torque), *self._scratch, _place(room),
+        )  # fmt: skip
+        quiet.rows, quiet.since, quiet.is_enough = progress.rows, progress.since, bool(progress.is_enough)
+        bank._next, bank.used, bank.count = progress.next, progress.used, progress.count
+        return used
+
+
+def _place(values: np.ndarray) -> ctypes.c_void_p:
+    """Where contiguous values are."""
+    return ctypes.c_void_p(values.ctypes.data)

@@ -14,5 +14,5 @@ def fault_library() -> ctypes.CDLL | None:
     library = kernel("rotor_faults.c")
     if library is not None:
         library.rotor_fault_evidence.restype = ctypes.c_double
-        library.torque_rows.restype = ctypes.c_int64
+        library.torque_rows.restype = library.rotor_fault_quiet_rows.restype = ctypes.c_int64
     return library

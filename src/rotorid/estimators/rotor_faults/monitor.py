@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from rotorid.estimators.rotor_faults.detector import RotorFault, RotorFaultDetector
 from rotorid.estimators.rotor_faults.rotor_speeds import RotorSpeeds
-from rotorid.estimators.rotor_faults.torque_rows import TorqueRows
+from rotorid.estimators.rotor_faults.torque_rows import FlightRows, TorqueRows
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.models.system import GRAVITY
@@ -105,9 +105,8 @@ class RotorFaultMonitor:
                 self._speeds.restart()
             self._slow = None
             return None
-        if self._speeds is not None and self._speeds.step(t, dt, thrust):
-            self._slow = self._speeds.suspected()
-            self._find_cause(t, self._speeds)
+        if self._speeds is not None:
+            self._look_at_speeds(self._speeds, t, dt, thrust)
         row = self._rows.push(t, dt, rate, thrust)
         return None if row is None else self._detector.step(row, self._slow)
 
@@ -119,18 +118,45 @@ class RotorFaultMonitor:
     ) -> None:
         """Use all samples of a flight in the air, as by `push` of each; to be called once, in place of it."""
         dt = np.diff(t, prepend=-np.inf)
-        if self._speeds is not None:
-            for k in range(len(t)):
-                self.push(float(t[k]), float(dt[k]), rate[k], thrust[k])
-            return
         restarts = (dt > MAX_GAP) | (thrust.sum(axis=1) < _LEAST_THRUST * self._weight)
-        rows = dict(self._rows.push_all(t, dt, rate, thrust, restarts))
-        for k in sorted([*rows, *np.flatnonzero(restarts).tolist()]):
-            row = rows.get(k)
-            if row is None:
+        rows = self._rows.push_all(t, dt, rate, thrust, restarts)
+        if self._speeds is not None:
+            self._use_with_speeds(self._speeds, t, dt, thrust, restarts, rows)
+            return
+        first = 0
+        for k in [*np.flatnonzero(restarts).tolist(), len(t)]:
+            last = int(np.searchsorted(rows.samples, k))
+            self._detector.use_rows(FlightRows(*(part[first:last] for part in rows)))
+            first = last
+            if k < len(t):
                 self._detector.restart()
-            else:
-                self._detector.step(row)
+
+    def _use_with_speeds(
+        self,
+        speeds: RotorSpeeds,
+        t: Float[np.ndarray, " n"],
+        dt: Float[np.ndarray, " n"],
+        thrust: Float[np.ndarray, "n rotors"],
+        restarts: Bool[np.ndarray, " n"],
+        rows: FlightRows,
+    ) -> None:
+        places = {k: place for place, k in enumerate(rows.samples.tolist())}
+        for k, is_restart in enumerate(restarts.tolist()):
+            if is_restart:
+                self._detector.restart()
+                speeds.restart()
+                self._slow = None
+                continue
+            self._look_at_speeds(speeds, float(t[k]), float(dt[k]), thrust[k])
+            if (place := places.get(k)) is not None:
+                self._detector.step(rows.row(place), self._slow)
+
+    def _look_at_speeds(
+        self, speeds: RotorSpeeds, t: float, dt: float, thrust: Float[np.ndarray, " rotors"]
+    ) -> None:
+        if speeds.step(t, dt, thrust):
+            self._slow = speeds.suspected()
+            self._find_cause(t, speeds)
 
     def _find_cause(self, t: float, speeds: RotorSpeeds) -> None:
         """Find the cause of the last fault, for some seconds."""

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rotorid.estimators.rotor_faults.library import fault_library
 
@@ -30,6 +30,23 @@ class TorqueRow(NamedTuple):
     products: Float[np.ndarray, " 3"]
     step: float
     end: float
+
+
+class FlightRows(NamedTuple):
+    """Rows of a whole flight. samples: index of the sample that completes each. ends: its time, s. values: of each row t, step,
+    acceleration, thrust, rate and products, see `TorqueRow`."""
+
+    samples: Int[np.ndarray, " rows"]
+    ends: Float[np.ndarray, " rows"]
+    values: Float[np.ndarray, "rows columns"]
+
+    def row(self, k: int) -> TorqueRow:
+        """One of them."""
+        values = self.values[k]
+        acceleration, thrust, rate, products = np.split(values[2:], (3, len(values) - 8, len(values) - 5))
+        return TorqueRow(
+            float(values[0]), acceleration, thrust, rate, products, float(values[1]), float(self.ends[k])
+        )
 
 
 class TorqueRows:
@@ -115,26 +132,28 @@ class TorqueRows:
         rate: Float[np.ndarray, "n 3"],
         command: Float[np.ndarray, "n rotors"],
         restarts: Bool[np.ndarray, " n"],
-    ) -> list[tuple[int, TorqueRow]]:
+    ) -> FlightRows:
         """The rows of a whole flight, as by `push` of each sample; to be called once, in place of it.
 
         Args:
             t, dt, rate, command: of each sample.
             restarts: samples in whose place there is a `restart`.
-        Returns:
-            Index of the sample that completes a row, and the row.
         """
         library = fault_library()
+        n, rotors = command.shape
+        rows, ends = np.empty((n, rotors + 11)), np.empty(n, np.int64)
+        count = 0
         if library is None:
-            found = []
             for k, is_restart in enumerate(restarts):
                 if is_restart:
                     self.restart()
                 elif (row := self.push(float(t[k]), float(dt[k]), rate[k], command[k])) is not None:
-                    found.append((k, row))
-            return found
-        n, rotors = command.shape
-        rows, ends = np.empty((n, rotors + 11)), np.empty(n, np.int64)
+                    rows[count] = np.concatenate(
+                        [[row.t, row.step], row.acceleration, row.thrust, row.rate, row.products]
+                    )
+                    ends[count] = k
+                    count += 1
+            return FlightRows(ends[:count], t[ends[:count]], rows[:count])
         arrays = [
             np.ascontiguousarray(v, kind)
             for v, kind in (
@@ -146,10 +165,4 @@ class TorqueRows:
             ctypes.c_int64(n), ctypes.c_int64(rotors), ctypes.c_double(self._lag), ctypes.c_double(self._stretch),
             *(ctypes.c_void_p(v.ctypes.data) for v in (*arrays, rows, ends)),
         )  # fmt: skip
-        parts = np.split(rows[:count], (1, 2, 5, 5 + rotors, 8 + rotors), axis=1)
-        at, step = (part[:, 0].tolist() for part in parts[:2])
-        completed = ends[:count].tolist()
-        return [
-            (k, TorqueRow(*row))
-            for k, *row in zip(completed, at, *parts[2:], step, t[completed].tolist(), strict=True)
-        ]
+        return FlightRows(ends[:count], t[ends[:count]], rows[:count])

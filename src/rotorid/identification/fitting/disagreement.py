@@ -35,7 +35,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.result import Fit
@@ -131,7 +131,7 @@ def disagreements(estimation: Estimation, splits: Sequence[Sequence[Split]]) -> 
     if count < MIN_BLOCKS:
         return ()
     whitening, colouring = _whitening(estimation.fit)
-    limit = float(t.ppf(_QUANTILE, count - 2)) ** 2
+    limit = float(stdtrit(count - 2, _QUANTILE)) ** 2
     found = []
     for alternatives in splits:
         compared = [_compare(estimation, split, whitening) for split in alternatives]

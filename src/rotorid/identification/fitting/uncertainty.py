@@ -44,7 +44,7 @@ from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from rotorid.identification.fitting.gauss_newton import (
     GaussNewtonResult,
@@ -135,7 +135,7 @@ def delete_block_steps(
 
 def student_t_factor(blocks: int, each: float = 1.0) -> float:
     """Factor on standard deviations estimated from a number of blocks. each: scalars by which each block shows their size."""
-    return float(t.ppf(0.975, (blocks - 1) * max(each, 1.0)) / norm.ppf(0.975))
+    return float(stdtrit((blocks - 1) * max(each, 1.0), 0.975) / ndtri(0.975))
 
 
 def between_flight_factor(

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import scipy.linalg
-import scipy.stats
 from jaxtyping import Float
+from scipy.special import chdtrc, ndtri
 
 from rotorid.errors import SettingError
 from rotorid.findings import Finding, Severity
@@ -235,8 +235,8 @@ def _autocorrelation(v: np.ndarray, lags: int) -> np.ndarray:
 def _whiteness(e: np.ndarray, name: str, lags: int, parameters: int) -> Correlation:
     n, r = len(e), _autocorrelation(e, lags)
     q = n * (n + 2) * np.sum(r[1:] ** 2 / (n - np.arange(1, lags + 1)))
-    band = scipy.stats.norm.ppf(0.5 + 0.5 * LEVEL) / math.sqrt(n)
-    p = float(scipy.stats.chi2.sf(q, max(lags - parameters, 1)))
+    band = ndtri(0.5 + 0.5 * LEVEL) / math.sqrt(n)
+    p = float(chdtrc(max(lags - parameters, 1), q))
     return Correlation(name, "", np.arange(lags + 1.0), r, float(band), p)
 
 
@@ -250,11 +250,11 @@ def _independence(
     r = np.array([e[i:] @ u[: n - i] / size for i in range(first, lags + 1)])
     re, ru = _autocorrelation(e, lags), _autocorrelation(u, lags)
     P = scipy.linalg.toeplitz(_correlation_covariance(re, ru, lags)[: len(r)])
-    band = scipy.stats.norm.ppf(0.5 + 0.5 * LEVEL) * math.sqrt(max(P[0, 0], 0.0) / n)
+    band = ndtri(0.5 + 0.5 * LEVEL) * math.sqrt(max(P[0, 0], 0.0) / n)
     values, V = np.linalg.eigh(P)
     kept = values > 1e-8 * values[-1]
     q = n * float(np.sum((V[:, kept].T @ r) ** 2 / values[kept]))
-    p = float(scipy.stats.chi2.sf(q, int(kept.sum())))
+    p = float(chdtrc(kept.sum(), q)) if kept.any() else math.nan
     return Correlation(output, name, np.arange(first, lags + 1.0), r, float(band), p)
 
 

@@ -49,7 +49,7 @@ from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import stdtrit
 
 ALPHA: Final = 0.01
 """Share of unchanged histories in which a change is reported."""
@@ -170,7 +170,7 @@ def _make_record(
     on whose sides outliers are looked for, 0 for none."""
     n = len(y)
     freedom = _degrees_of_freedom(differences, q, R)
-    price = float(stats.t.isf(0.5 * _CHANCE / len(directions), freedom)) ** 2
+    price = float(stdtrit(freedom, 0.5 * _CHANCE / len(directions))) ** 2
     S = R + np.diag(q**2)
     S = np.concatenate(
         [_inflate_outliers(y[part], S[part]) for part in (slice(k), slice(k, n)) if len(y[part])]
@@ -181,7 +181,7 @@ def _make_record(
     shares = np.stack(list(along.values())) ** 2
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     pooled = freedom / np.maximum(np.sum(shares**2, axis=1), 1e-3)
-    thresholds = stats.t.isf(alpha / (2.0 * len(directions) * (n - 1)), pooled)
+    thresholds = -stdtrit(pooled, alpha / (2.0 * len(directions) * (n - 1)))
     threshold = float(np.min(thresholds))
     weight = (threshold / thresholds) ** 2
     return _Record(y / unit, _limit_covariances(S / np.outer(unit, unit)), along, price, weight), threshold

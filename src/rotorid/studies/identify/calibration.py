@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtri
 
 from rotorid.cores import available_cores
 from rotorid.progress import Progress, Stage, no_progress
@@ -159,7 +159,7 @@ def _joint_statistics(rows: Sequence[Row]) -> list[Row]:
     )
     if not len(nees):
         return []
-    inside = nees <= chi2.ppf(0.95, dof)
+    inside = nees <= chdtri(dof, 0.05)
     low, high = wilson(int(np.sum(inside)), len(nees))
     numbers = {
         "nees over dof": float(np.mean(nees / dof)),
@@ -174,7 +174,7 @@ def _joint_statistics(rows: Sequence[Row]) -> list[Row]:
 def _quantiles(name: str, z: Float64[np.ndarray, " n"]) -> Curve:
     """Sorted values of z over the quantiles of a standard normal distribution."""
     n, missing = len(z), np.full(len(z), math.nan)
-    expected = norm.ppf((np.arange(n) + 0.5) / n)
+    expected = ndtri((np.arange(n) + 0.5) / n)
     return Curve("z", name, "", "", expected, np.sort(z), missing, expected, "z", "")
 
 

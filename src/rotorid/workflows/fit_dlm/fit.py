@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from rotorid.errors import ExcitationError, SettingError
 from rotorid.estimators.base import Health
@@ -161,7 +161,7 @@ def ljung_box(z: Float[np.ndarray, " n"], fitted: int = 0) -> float:
     x = np.where(seen, z - z[seen].mean(), 0.0)
     power = float(x @ x)
     q = sum((float(x[k:] @ x[:-k]) / power) ** 2 / (n - k) for k in range(1, lags + 1))
-    return float(chi2.sf(n * (n + 2) * q, lags - fitted))
+    return float(chdtrc(lags - fitted, n * (n + 2) * q))
 
 
 def _times(

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import t
+from scipy.special import stdtr
 
 from rotorid.identification.airframe.window_inputs import AirframeInputs
 from rotorid.identification.fitting.estimation import MOST_WEIGHED, Estimation
@@ -111,7 +111,7 @@ def other_lag_probability(by_block: Float[np.ndarray, " blocks"], by_prior: floa
     """p. by_block: m of each block. by_prior: e. 0.5 where fewer than two blocks show no scatter."""
     count = len(by_block)
     scatter = math.sqrt(count) * float(np.std(by_block, ddof=1)) if count > 1 else 0.0
-    return float(t.sf((by_block.sum() + by_prior) / scatter, count - 1)) if scatter > 0.0 else 0.5
+    return float(stdtr(count - 1, -(by_block.sum() + by_prior) / scatter)) if scatter > 0.0 else 0.5
 
 
 def add_lag_uncertainty(fit: Fit, other: OtherLag) -> Fit:
