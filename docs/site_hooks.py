@@ -44,10 +44,13 @@ logger = logging.getLogger("mkdocs.hooks.rotorid")
 
 
 def on_config(config: Any) -> Any:
-    """State the version beside the name of the site, and with the licence below each page."""
+    """State the version beside the name of the site, and with the licence below each page. A site that is published, and so has
+    an address, has a selector of versions (see `add_version.py`)."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     config.site_name += f" {project['version']}"
     config.copyright = f"rotorid {project['version']}, licence {project['license']}"
+    if config.site_url:
+        config.extra["version"] = {"provider": "mike"}
     return config
 
 
