@@ -188,7 +188,7 @@ def test_a_tumbling_body_keeps_energy_and_momentum():
     np.testing.assert_allclose(after["velocity"], fallen, rtol=1e-9)
 
     def in_the_world(x):
-        turned = Rotation.from_quat(np.asarray(x["attitude"]), scalar_first=True)
+        turned = Rotation.from_quat(np.array(x["attitude"]), scalar_first=True)
         return turned.apply(np.array(angular_momentum(x["body_rate"], p)))
 
     np.testing.assert_allclose(in_the_world(after), in_the_world(x), rtol=1e-8)
@@ -244,7 +244,7 @@ def test_rotors_and_body_keep_their_angular_momentum_without_air():
         x = space.unpack(z)
         h = kappa * spins @ np.sqrt(np.asarray(x["rotor_thrust"]))
         body = np.array(frame.get("inertia").value) * np.asarray(x["body_rate"]) + np.array([0.0, 0.0, h])
-        return Rotation.from_quat(np.asarray(x["attitude"]), scalar_first=True).apply(body)
+        return Rotation.from_quat(np.array(x["attitude"]), scalar_first=True).apply(body)
 
     def rate(z):
         return space.pack_tangent(system.dynamics(space.unpack(z), u, p))

@@ -113,7 +113,7 @@ def flight_variables(flight: Flight, airframe: Airframe, vehicle: Quadrotor) -> 
                 flight, "no airborne part of this log has attitude, body rates and a rotor signal"
             )
         )
-    angles = Rotation.from_quat(attitude.values, scalar_first=True).as_euler("ZYX")[:, ::-1]
+    angles = Rotation.from_quat(np.array(attitude.values), scalar_first=True).as_euler("ZYX")[:, ::-1]
     angles = np.unwrap(angles, axis=0)
     t = t[is_used]
     values = {name: np.interp(t, attitude.times, a) for name, a in zip(ANGLES, angles.T, strict=True)}
