@@ -95,7 +95,10 @@ def public_names() -> Iterator[tuple[str, str]]:
 
 
 def reference_pages() -> dict[str, str]:
-    """The text of the API reference: a page for each package of `rotorid`, with those inside of it."""
+    """The text of the API reference: a page for each package of `rotorid`, with those inside of it.
+
+    A function in a file of the same name is named by its file, since the name in the package is that of both.
+    """
     pages: dict[str, str] = {}
     before = ""
     for package, name in public_names():
@@ -105,7 +108,10 @@ def reference_pages() -> dict[str, str]:
         if package != before:
             pages[top] += f"\n## from {package} import ...\n\n{first_paragraph(package)}\n"
         before = package
-        pages[top] += f"\n::: {package}.{name}\n"
+        if SOURCE.joinpath(*package.split(".")[1:], f"{name}.py").exists():
+            pages[top] += f'\n<span id="{package}.{name}"></span>\n\n::: {package}.{name}.{name}\n'
+        else:
+            pages[top] += f"\n::: {package}.{name}\n"
     return pages
 
 

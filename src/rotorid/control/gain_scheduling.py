@@ -159,13 +159,16 @@ def gain_schedule(
         model, box: LPV model with n states and m inputs, and bounds of its parameters rho.
         Q, R: weights (n, n) of the states and (m, m) of the inputs, symmetric positive definite; entries
             between blocks of the model must be 0.
-        method, decay: "cost" or "local" (see the module), and least decay rate beta, 1/s.
+        method: "cost": one program finds the gains that minimise the bound of the cost. "local": the gain at each vertex is
+            that of its LQR, and only the bound is computed.
+        decay: least decay rate beta, 1/s.
         damping, max_rate: least damping ratio and largest decay rate (1/s) of the poles, only for "cost".
     Returns:
         The gains at the vertices of each block, the certificate and the cost relative to the LQR.
     Raises:
         SettingError: an invalid setting, no such controller exists, or the solution fails the verification.
-    Source: Geromel, Peres and Bernussou (1991) and Chilali and Gahinet (1996), see the module.
+    Source: J. C. Geromel, P. L. D. Peres, J. Bernussou, SIAM J. Control Optim. 29 (1991); M. Chilali, P. Gahinet, IEEE Trans.
+        Automatic Control 41 (1996).
     """
     if method not in ("local", "cost"):
         raise SettingError(f"no method {method!r}; choose from local, cost")

@@ -443,7 +443,12 @@ def adaptive(
         system: any System; with known changepoints see `rotorid.models.known_changepoints`.
         changing: names of the tracked parameters that drift steadily and jump; by default the first one with a drift.
         branches: number of hypotheses with a recent change.
-        rate_std, rate_noise, jump, hazard, period, lag: see `ChangeTuning`.
+        rate_std: prior standard deviation of the rates, per s, relative for a positive parameter.
+        rate_noise: process noise of the rates, per s and square root of s.
+        jump: standard deviation of a jump, relative for a positive parameter.
+        hazard: jumps per s.
+        period: s between hypotheses.
+        lag: s by which the lagged estimate is delayed.
         steady: share of its random walk that a changing parameter keeps beside its rate.
         method: integrator of a step.
         tuning: keywords of `Tuning.of`.

@@ -29,7 +29,11 @@ LONGEST_STEP = 86_400.0
 
 
 class Health(enum.IntEnum):
-    """Health of an estimate. The worst state that applies is reported; ROTOR_FAULT only where the others would be OK."""
+    """Health of an estimate. The worst state that applies is reported; ROTOR_FAULT only where the others would be OK.
+
+    The states are OK, NO_INFORMATION, OUTLIER, OUT_OF_RANGE, INCONSISTENT, RECOVERING, DIVERGED and ROTOR_FAULT; `meaning`
+    explains each in words.
+    """
 
     OK = 0
     NO_INFORMATION = 1

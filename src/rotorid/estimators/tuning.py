@@ -134,7 +134,14 @@ class Tuning(eqx.Module):
             process_noise: standard deviations by state block, in the block's unit per square root of s.
             priors: by parameter.
             drift_shares: by parameter, 1 by default, see `drift_share`.
-            gate, patience, bias_gate, bias_memory, least_bias, slow_bias_gate, doubtful_bias, max_gap: see `Thresholds`.
+            gate: standard deviations beyond which a block of measurements is rejected.
+            patience: s of rejections after which the state of the block's name is reset.
+            bias_gate: standard deviations of the running mean of innovations beyond which the parameters are reset.
+            bias_memory: s over which that mean runs.
+            least_bias: standard deviations of an innovation; a smaller mean is covered by the assumed noise.
+            slow_bias_gate: as bias_gate, of the running mean over 4 s.
+            doubtful_bias: as bias_gate; beyond it the health of the estimate is INCONSISTENT.
+            max_gap: s without samples after which all states are reset.
         Raises:
             SettingError: for a block or parameter that the System does not have.
         """

@@ -26,7 +26,8 @@ def multirotor_heads(
     """Make the heads of a residual for velocity and body rate.
 
     Args:
-        architecture: "body" or "split", see the module.
+        architecture: "body": inputs and outputs in the body frame, with a linear part beside the nodes. "split": velocity
+            (world) and thrusts for the one head, body rate and thrusts for the other.
         hidden: number of nodes of each head.
         fades: whether they go to 0 beyond their training inputs.
     Returns:

@@ -76,7 +76,8 @@ def fit_subspace(
     Args:
         data: one experiment, or several of the same plant with one sampling interval, without missing rows.
         order: number of states; None: the suggested order (least BIC).
-        method: "ssarx", "cva", "moesp" or "n4sid", see the module.
+        method: "ssarx", which is consistent also in closed loop; or "cva", "moesp" or "n4sid", which are if the inputs do not
+            depend on the outputs.
         horizon: past and future rows; None: the number of lags of the autoregressive model with the least
             AIC.
         feedthrough: whether D is estimated; else it is 0.
@@ -86,7 +87,8 @@ def fit_subspace(
     Raises:
         SettingError: an unknown method, an invalid order or horizon, or missing rows.
         ExcitationError: too few rows, or inputs without enough excitation.
-    Source: Van Overschee and De Moor (1996) and Jansson (2003), see the module; Torren 2014, section 2.1.
+    Source: P. Van Overschee, B. De Moor, Subspace Identification for Linear Systems, Kluwer (1996); M. Jansson, SYSID (2003);
+        Torren 2014, section 2.1.
     """
     runs = as_experiments(data)
     if method not in get_args(Method):

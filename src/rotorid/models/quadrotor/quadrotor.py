@@ -11,7 +11,7 @@ rotor i at (x_i, y_i) from the centre of mass, s_i is +1 where it turns counter-
 momentum of all rotors. The thesis's frame is rotor 1 front, 2 right, 3 rear, 4 left, of which 1 and 3 turn
 counter-clockwise; here rotors may be any number of upright ones. Drag k and k_p, k_q, k_r is 0 in the thesis.
 
-What was mended in the thesis's equations:
+Corrections to the thesis's equations:
 - 1.5, second row, third column, and 1.33: cos theta should be sin theta. 1.35 is right as it stands.
 - 1.6: the term tan(theta) sin(phi) has a plus.
 - 1.14, 1.27, 1.29: the gyroscopic terms have the wrong sign. By 1.20, rotors 1 and 3 drag the body clockwise, so they turn
@@ -62,7 +62,7 @@ class Quadrotor(System):
 
     roll_rate, pitch_rate, yaw_rate are the body rates p, q, r in rad/s. levers: x and y of each rotor from the centre of
     mass, m, body frame. spins: +1 for a rotor that turns counter-clockwise seen from above, else -1. exact: whether the
-    angles turn as those of the rigid body do, or as the thesis has it (see the module).
+    rates of the angles are exact, or the body rates, as in the thesis.
     """
 
     parameters: tuple[Parameter, ...]

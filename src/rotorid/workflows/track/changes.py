@@ -208,7 +208,7 @@ def find_jumps(track: Track) -> tuple[Jump, ...] | None:
         track: of an estimator with change detection.
     Returns:
         Jumps by time; None for an estimator without change detection.
-    Source: segmented regression, Wagner et al., J. Clin. Pharm. Ther. 27 (2002), see the module.
+    Source: segmented regression, Wagner et al., J. Clin. Pharm. Ther. 27 (2002).
     """
     if track.detected_changes is None:
         return None
