@@ -62,13 +62,13 @@ def _laws(laws: SizeLaws) -> str:
         ),
         (
             "torque ratio",
-            f"{kappa.value(mass=1.0) * 1000.0:.1f} mm m^{kappa.coefficients[1]:.2f}",
+            f"{kappa.value(mass=1.0) * 1000.0:.1f} mm (m / 1 kg)^{kappa.coefficients[1]:.2f}",
             _range(kappa),
             kappa.families,
         ),
         (
             "L, where no geometry is known",
-            f"{arm.value(mass=1.0):.3f} m m^{arm.coefficients[1]:.2f}",
+            f"{arm.value(mass=1.0):.3f} m (m / 1 kg)^{arm.coefficients[1]:.2f}",
             _range(arm),
             arm.families,
         ),
