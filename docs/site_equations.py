@@ -20,8 +20,7 @@ INDEX = r"(?:\{[^{}]*\}|\([^()]*\)|[^\W_]+)"
 POWER = r"(?:-?\d+(?:[./]\d+)*|-?[A-Za-z](?![A-Za-z])|\([^()]*\)|\{[^{}]*\})"
 
 BLOCK = re.compile(
-    r"<div class=\"(?:language-text )?highlight\"><pre>(?:<span></span>)?<code>(.*?)</code></pre></div>",
-    re.DOTALL,
+    r"<div class=\"(?:language-text )?highlight\"><pre>(?:<span></span>)?<code>([^<]*)</code></pre></div>"
 )
 CODE = re.compile(r"<code>([^<\n]*)</code>")
 MARKUP = re.compile(r"(<pre\b.*?</pre>|<(code|script|h\d|a)\b.*?</\2>|<[^>]*>)", re.DOTALL)

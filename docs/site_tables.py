@@ -22,8 +22,11 @@ TEXT_OR_MARKUP = re.compile(
     r"(<pre\b.*?</pre>|<(?:code|script|svg|math)\b.*?</(?:code|script|svg|math)>|<[^>]*>)", re.DOTALL
 )
 
-WIDTHS = ((8, 0.0), (16, 4.5), (28, 6.0), (60, 7.5), (120, 9.0), (10_000, 11.0))
+WIDTHS = ((28, 6.0), (60, 7.5), (120, 9.0), (10_000, 11.0))
 """Greatest length of the texts of a column, in characters, and its least width in rem."""
+
+SHORT, PADDING, LETTER = 12, 1.7, 0.36
+"""Texts of at most so many characters are in one line; the padding of a cell and the width of a character in rem."""
 
 LONG = 24
 """Code of more characters than this may be broken in the first column of a table."""
@@ -54,6 +57,8 @@ def text_of(cell: str) -> str:
 def least_width(column: tuple[str, ...]) -> float:
     """The least width of a column in rem."""
     length = max(map(len, column[1:]), default=0)
+    if length <= SHORT:
+        return round(PADDING + LETTER * length, 1)
     return next(width for limit, width in WIDTHS if length <= limit)
 
 

@@ -168,7 +168,7 @@ def gain_schedule(
     Raises:
         SettingError: an invalid setting, no such controller exists, or the solution fails the verification.
     Source: J. C. Geromel, P. L. D. Peres, J. Bernussou, SIAM J. Control Optim. 29 (1991); M. Chilali, P. Gahinet, IEEE Trans.
-        Automatic Control 41 (1996).
+    Automatic Control 41 (1996).
     """
     if method not in ("local", "cost"):
         raise SettingError(f"no method {method!r}; choose from local, cost")

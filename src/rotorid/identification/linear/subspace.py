@@ -88,7 +88,7 @@ def fit_subspace(
         SettingError: an unknown method, an invalid order or horizon, or missing rows.
         ExcitationError: too few rows, or inputs without enough excitation.
     Source: P. Van Overschee, B. De Moor, Subspace Identification for Linear Systems, Kluwer (1996); M. Jansson, SYSID (2003);
-        Torren 2014, section 2.1.
+    Torren 2014, section 2.1.
     """
     runs = as_experiments(data)
     if method not in get_args(Method):
