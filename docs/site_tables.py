@@ -25,7 +25,7 @@ TEXT_OR_MARKUP = re.compile(
 WIDTHS = ((28, 6.0), (60, 7.5), (120, 9.0), (10_000, 11.0))
 """Greatest length of the texts of a column, in characters, and its least width in rem."""
 
-SHORT, PADDING, LETTER = 12, 1.7, 0.36
+SHORT, PADDING, LETTER = 12, 1.9, 0.38
 """Texts of at most so many characters are in one line; the padding of a cell and the width of a character in rem."""
 
 LONG = 24
