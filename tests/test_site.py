@@ -87,6 +87,32 @@ def test_a_colon_in_a_section_of_a_docstring_follows_a_name_or_a_type(site: Path
             assert not re.search(r"^\w+ [a-z]+ [a-z]+|^\w+, \(|`", head), f"{page.name}: {head}"
 
 
+def test_fields_are_lists_and_modules_of_equinox_have_signatures(site: Path) -> None:
+    text = re.sub(r"<[^>]+>", "", (site / "reference" / "rotorid.html").read_text())
+    assert re.search(r"Samples\(\s*t: ", text)
+    assert "t: s from the start of the flight. dt:" not in text
+    quadrotor = (site / "reference" / "models.html").read_text()
+    assert 'id="rotorid.models.quadrotor.quadrotor.quadrotor"' in quadrotor  # the function, not its module
+
+
+def test_equations_are_set(site: Path) -> None:
+    page = (site / "theory.html").read_text()
+    assert "q\u2032 = 1/2 q \u2297 w" in page
+    assert "(T<sub>c</sub> \u2212 T) / \u03c4" in page
+    assert not re.search(r"gamma|sqrt\(|<code>[^<]*\^[^<]*</code>", page.split("<article")[1])
+    sizes = (site / "size-priors.html").read_text()
+    assert 'class="kn"' in sizes  # code stays code
+    assert "&lt;span" not in sizes
+
+
+def test_columns_of_tables_have_least_widths(site: Path) -> None:
+    head = re.search(r"<thead>.*?</thead>", (site / "formats.html").read_text(), re.DOTALL)
+    assert head is not None
+    widths = [float(width) for width in re.findall(r"--least: ([\d.]+)rem", head[0])]
+    assert len(widths) == 4
+    assert 4.0 < min(widths) <= max(widths) <= 11.0
+
+
 def test_nothing_is_loaded_from_a_network(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe)\b[^>]*\bsrc=\"?https?:|<link\b[^>]*\bhref=\"?https?:")
     for page in site.rglob("*.html"):
