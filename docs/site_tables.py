@@ -16,7 +16,7 @@ ROW = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
 CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
 HEAD = re.compile(r"<th(?: style=\"([^\"]*)\")?>")
 INLINE_CODE = re.compile(r"(?<!<pre>)(?<!</span>)<code>([^<\n]*)</code>")
-OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kmµu]?[gms]|k?Hz|[kMG]i?B|[mk]?N|m?V|A|W|rad|min|h)\b|%)")
 TEXT_OR_MARKUP = re.compile(
     r"(<pre\b.*?</pre>|<(?:code|script|svg|math)\b.*?</(?:code|script|svg|math)>|<[^>]*>)", re.DOTALL
@@ -66,7 +66,10 @@ def breakable(code: str) -> str:
     """Inline code of a table; a long one may be broken after its separators."""
     if len(html.unescape(code)) <= LONG:
         return f"<code>{code}</code>"
-    return '<code class="long">' + re.sub(r"(::|[/_.,-])(?=\w)", r"\1<wbr>", code) + "</code>"
+    parts = OPTION.split(code)
+    parts[::2] = [re.sub(r"(::|[/_.,-])(?=\w)", r"\1<wbr>", part) for part in parts[::2]]
+    parts[1::2] = [whole_options(option) for option in parts[1::2]]
+    return f'<code class="long">{"".join(parts)}</code>'
 
 
 def whole_options(code: str) -> str:
