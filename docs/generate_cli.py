@@ -75,7 +75,7 @@ def section(name: str, command: Any) -> str:
     usage = " ".join(["rotorid", name, *first, *needed, "[OPTIONS]", *last])
     shown = [p for p in command.params if not getattr(p, "hidden", False) and p.name not in COMMON_OPTIONS]
     rows = "\n".join(row(p) for p in shown)
-    table = f"| | | default |\n|---|---|---|\n{rows}\n"
+    table = f"| name | meaning | default |\n|---|---|---|\n{rows}\n"
     return f"\n## rotorid {name}\n\n    {usage}\n\n{text(command.help)}\n\n{table if rows else ''}"
 
 

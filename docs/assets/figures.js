@@ -17,6 +17,30 @@ function lightened(json) {
   });
 }
 
+const inTwoLines = (label) => label.replace(": ", ":<br>");
+
+// On a phone: legends above their axes, and long labels in two lines.
+function narrow(data, layout) {
+  const axes = Object.keys(layout).filter((key) => /^[xy]axis/.test(key)).map((key) => layout[key]);
+  for (const axis of axes) {
+    if (axis.title?.text?.length > 30) axis.title.text = axis.title.text.replace(" (", "<br>(");
+    if (axis.type !== "category") continue;
+    axis.categoryarray = axis.categoryarray.map(inTwoLines);
+    layout.height += 14 * axis.categoryarray.length;
+  }
+  if (axes.some((axis) => axis.type === "category")) {
+    for (const trace of data) if (typeof trace.y?.[0] === "string") trace.y = trace.y.map(inTwoLines);
+    for (const note of layout.annotations ?? []) if (note.xref === "paper" && note.x === 0) Object.assign(note, {x: 1, xanchor: "right"});
+  }
+  const legends = Object.keys(layout).filter((key) => /^legend\d/.test(key));
+  for (const key of legends.length ? ["legend", ...legends] : []) {
+    const [low, high] = layout[`yaxis${key.slice(6)}`].domain;
+    layout[`yaxis${key.slice(6)}`].domain = [low, low + 0.65 * (high - low)];
+    Object.assign(layout[key], {orientation: "h", x: 0, y: low + 0.65 * (high - low), yanchor: "bottom"});
+    layout.height += 40;
+  }
+}
+
 function draw(figure) {
   const style = getComputedStyle(figure);
   const isDark = document.body.getAttribute("data-md-color-scheme") === "slate";
@@ -27,6 +51,7 @@ function draw(figure) {
     if (/^[xy]axis/.test(key)) layout[key] = {automargin: true, ...layout[key], ...axis};
   }
   for (const note of layout.annotations ?? []) note.font = {...note.font, color: style.color};
+  if (figure.clientWidth < 480) narrow(data, layout);
   const margin = {l: 60, r: 20, t: 30, b: 50, ...layout.margin};
   const legend = {orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom"};
   const hasOwn = Object.keys(layout).some((key) => /^legend\d/.test(key));

@@ -173,9 +173,9 @@ for name, values, stds in lines:
     degrees = [math.degrees(value) for value in values]
     figure.add_scatter(x=validation.horizons, y=degrees, error_y=bars, name=name)
 figure.update_layout(
-    xaxis_title="horizon, s",
-    yaxis_title="RMS error of the attitude, deg",
-    yaxis_type="log",
+    xaxis_title="horizon (s)",
+    yaxis_title="RMS error of the attitude (deg)",
+    yaxis={"type": "log", "dtick": 1},
 )
 figure
 

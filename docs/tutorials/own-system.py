@@ -24,8 +24,10 @@ jax.config.update("jax_enable_x64", True)
 # In the single-track model the two wheels of an axle are one. Side forces are proportional to the
 # slip angles:
 #
-#     F_f = c_f (δ - (v_y + a r) / v_x)        m (v_y' + v_x r) = F_f + F_r
-#     F_r = c_r (b r - v_y) / v_x                         I r' = a F_f - b F_r
+#     F_f = c_f (δ - (v_y + a r) / v_x)
+#     F_r = c_r (b r - v_y) / v_x
+#     m (v_y' + v_x r) = F_f + F_r
+#     I r' = a F_f - b F_r
 #
 # | symbol | meaning | role |
 # |---|---|---|
@@ -35,8 +37,8 @@ jax.config.update("jax_enable_x64", True)
 # | `m`, `I`, `a`, `b` | mass, moment of inertia, distances of the axles from the centre of mass | known |
 #
 # `drift` is the random walk of a parameter: the standard deviation of its change in one second, in
-# its unit. `noise` of a state is what the equations leave out, of an output the error of one
-# measurement. `bounds` keep a stiffness positive.
+# its unit. The `noise` of a state is that of effects which the equations omit; the `noise` of an
+# output is the error of one measurement. `bounds` keep a stiffness positive.
 
 # %%
 MASS, INERTIA, A, B = 1500.0, 2500.0, 1.2, 1.5  # kg, kg m^2, m, m
@@ -190,8 +192,8 @@ for i, (name, colour, true) in enumerate(
         x=t[::10], y=grip[::10] * true / 1e3, name=f"{name}, truth", line=dashed
     )
 figure.update_layout(
-    xaxis_title="time, s",
-    yaxis_title="cornering stiffness, kN/rad",
+    xaxis_title="time (s)",
+    yaxis_title="cornering stiffness (kN/rad)",
     yaxis_range=[0, 140],
 )
 figure
@@ -205,7 +207,7 @@ assert np.all(std[-1] < 0.1 * value[-1])
 # %% [markdown]
 # ## Is the filter consistent?
 #
-# An estimate with a band is worth something if the band is right. The innovations are measured
+# A band is useful only if it is right. The innovations are measured
 # minus predicted values; the normalised innovation squared (NIS) has a mean of one for each
 # measurement if the noises are right.
 

@@ -107,7 +107,7 @@ first, last = np.searchsorted(tracked.t, (starts[1], starts[1] + ROW_TIME))
 flow = (estimate.value[first] - estimate.value[last]) / ROW_TIME
 flow_std = np.hypot(estimate.change_std[first], estimate.change_std[last]) / ROW_TIME
 true_flow = (FULL - EMPTY) / ROWS / ROW_TIME
-print(f"flow in row 2: {1000 * flow:.1f} ± {1000 * flow_std:.1f} g/s,")
+print(f"flow in row 2: {1000 * flow:.1f} ± {1000 * flow_std:.1f} g/s")
 print(f"true flow: {1000 * true_flow:.1f} g/s")
 
 # %% tags=["remove-cell"]
@@ -176,7 +176,7 @@ figure.add_scatter(
     line={"color": "gray", "dash": "dash"},
 )
 figure.update_layout(
-    xaxis_title="time, s", yaxis_title="mass, kg", yaxis_range=[0.6, 1.5]
+    xaxis_title="time (s)", yaxis_title="mass (kg)", yaxis_range=[0.6, 1.5]
 )
 figure
 

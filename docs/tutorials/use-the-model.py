@@ -1,9 +1,8 @@
 # %% [markdown]
 # # Use the model: controller, simulator, on board
 #
-# An identified model is worth what you do with it. You will take an airframe to a predictive
-# controller (NMPC) in CasADi and to the files for acados, let that controller fly the vehicle in
-# MuJoCo, and run a filter with this model in C.
+# You will take an identified airframe to a predictive controller (NMPC) in CasADi and to the files
+# for acados, let that controller fly the vehicle in MuJoCo, and run a filter with this model in C.
 #
 # Besides rotorid, this tutorial needs MuJoCo (`pip install mujoco`) and a C compiler. CasADi comes
 # with rotorid.
@@ -38,8 +37,8 @@ jax.config.update("jax_enable_x64", True)
 # ## Identified and validated
 #
 # As in [a first model from a log](first-model.py): one flight for the fit, another one for the
-# validation. Exports ask for an airframe that fly-back accepted, so its record goes with the
-# airframe.
+# validation. Exports need an airframe that fly-back has accepted, so the result of the validation
+# is stored in the airframe.
 
 # %%
 vehicle = load_airframe("px4-sih-quad")
@@ -115,7 +114,7 @@ weights = ca.DM(
 
 
 def controller():
-    """A function of the state, the target position and the plan before, to the next plan."""
+    """A function from state, target position and last plan to the next plan."""
     problem = ca.Opti()
     x, u = problem.variable(17, HORIZON + 1), problem.variable(4, HORIZON)
     start, target = problem.parameter(17), problem.parameter(3)
@@ -199,7 +198,7 @@ assert distance < 0.05, path[-1]
 figure = go.Figure()
 for k, axis in enumerate("xyz"):
     figure.add_scatter(x=path[:, 0], y=path[:, 1 + k], name=f"position {axis}")
-figure.update_layout(xaxis_title="time, s", yaxis_title="position, m (world)")
+figure.update_layout(xaxis_title="time (s)", yaxis_title="position (m, world)")
 figure
 
 # %% [markdown]

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # External force and contact
 #
-# A vehicle that touches something, is pushed, or carries a load moves otherwise than its rotors
-# explain. The difference is the external wrench: force and torque. You will estimate it over a
-# flight, find the contacts in it, and see what an airframe that is wrong does to it.
+# A vehicle that touches something, is pushed or carries a load does not move as its rotors and
+# gravity alone would move it. The cause of the difference is the external wrench: force and torque.
+# You will estimate it over a flight, find the contacts, and see the effect of a wrong airframe.
 
 # %%
 import dataclasses
@@ -84,7 +84,7 @@ for axis, colour in (("x", "rgb(31, 119, 180)"), ("y", "rgb(214, 39, 40)")):
         name=f"force {axis}, truth",
         line=dashed,
     )
-figure.update_layout(xaxis_title="time, s", yaxis_title="force, N (world)")
+figure.update_layout(xaxis_title="time (s)", yaxis_title="force (N, world)")
 figure
 
 # %%

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _FRAME: Final = 66  # px of a figure's height that are above and below its axes
-_BETWEEN: Final = 64  # px between the axes of two figures, for ticks and heading
+_BETWEEN: Final = 72  # px between the axes of two figures, for ticks and heading
 _MARGINS: Final = {"l": 70, "r": 20, "t": 64, "b": 48}  # px
 _TOKEN: Final = re.compile(r"@([\w-]+)(?::([\d.]+))?")
 

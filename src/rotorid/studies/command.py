@@ -40,7 +40,7 @@ def reproduce(
         Path | None, folder_option("Folder for flights and results. Default: rotorid-STUDY.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use few flights: minutes instead of up to an hour.")
+        bool, typer.Option("--quick", help="Use few flights: minutes instead of up to 75 minutes.")
     ] = False,
     flights: Annotated[
         Path | None,

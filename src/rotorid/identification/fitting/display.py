@@ -112,7 +112,10 @@ def estimate_parts(fit: Fit) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         points("estimate, 95 % band", _ESTIMATE, 2, shift, share, estimates),
     ]
     layout = {
-        "xaxis": {"title": {"text": "estimate − prior (standard deviations of the prior)"}},  # noqa: RUF001
+        "xaxis": {
+            "title": {"text": "estimate − prior (standard deviations of the prior)", "standoff": 8},  # noqa: RUF001
+            "automargin": True,
+        },
         "yaxis": {
             "type": "category",
             "categoryorder": "array",
