@@ -13,7 +13,6 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +39,6 @@ PLOTLY = SOURCE / "report" / "plotly" / "plotly-cartesian.min.js"
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 MARKS = re.compile(r"^( *```\w+) +norun *$", re.MULTILINE)
-
-INLINE = re.compile(
-    r"(?P<kept><(?P<tag>pre|script|style|svg)\b.*?</(?P=tag)>)"
-    r"|<code>(?P<code>[^<]*)</code>"
-    r"|(?P<mark><[^>]*>)"
-    r"|(?<=\d) (?=(?:%|[kmµ]?[gmsVW]|[kMG]B|k?Hz|k?N|rad|deg)(?![\w%]))",
-    re.DOTALL,
-)
-"""What a line break could tear apart: inline code, and a number and its unit. kept, mark: what is left as it is."""
-
-PUNCTUATION = re.compile(r"(?<=[\w)])[_./(](?=\w)")
-BREAK = r"\g<0><wbr>"
-OPTION = re.compile(r"(?<![\w-])--[\w-]+")
-MOST_SHORT = 20  # characters of inline code that stay in one line on a phone
 
 logger = logging.getLogger("mkdocs.hooks.rotorid")
 
@@ -98,21 +83,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return posixpath.relpath(place, posixpath.dirname(page_path) or ".") + (match[2] or "")
 
     return LINK.sub(moved, MARKS.sub(r"\1", markdown))
-
-
-def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Let lines break between words: not between a number and its unit, and in code after its punctuation only."""
-
-    def whole(match: re.Match[str]) -> str:
-        code = match["code"]
-        if code is None:
-            return match["kept"] or match["mark"] or "\u00a0"
-        if len(unescape(code)) <= MOST_SHORT:
-            return f'<code class="short">{code}</code>'
-        broken = OPTION.sub(r'<span class="short">\g<0></span>', PUNCTUATION.sub(BREAK, code))
-        return f"<code>{broken}</code>"
-
-    return INLINE.sub(whole, html)
 
 
 def public_names() -> Iterator[tuple[str, str]]:

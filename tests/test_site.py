@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -126,20 +125,6 @@ def test_nothing_is_loaded_from_a_network(site: Path) -> None:
 def test_no_marks_of_the_tests_are_shown(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert not re.search(r"```|\bnorun\b", page.read_text()), page.name
-
-
-def test_lines_do_not_break_within_options_or_before_units() -> None:
-    hooks = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))
-    page = (
-        '<p title="5 %">5 % of 1.5 kg in 2 seconds <code>--mass KG</code> '
-        "<code>rotorid fly-back --prior a_b.toml</code></p><pre>7 % 3 <code>x_y.z</code></pre>"
-    )
-    expected = (
-        '<p title="5 %">5\u00a0% of 1.5\u00a0kg in 2 seconds <code class="short">--mass KG</code> '
-        '<code>rotorid fly-back <span class="short">--prior</span> a_<wbr>b.<wbr>toml</code></p>'
-        "<pre>7 % 3 <code>x_y.z</code></pre>"
-    )
-    assert hooks["on_page_content"](page, None, None, None) == expected
 
 
 @pytest.mark.skipif(FOUND is None, reason="no Chromium")
