@@ -17,7 +17,7 @@ CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
 HEAD = re.compile(r"<th(?: style=\"([^\"]*)\")?>")
 INLINE_CODE = re.compile(r"(?<!<pre>)(?<!</span>)<code>([^<\n]*)</code>")
 OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
-NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kmµu]?[gms]|k?Hz|[kMG]i?B|[mk]?N|m?V|A|W|rad|min|h)\b|%)")
+NUMBER_AND_UNIT = re.compile(r"(?<=\d)[ \n](?=(?:%|[kmµu]?[gms]|k?Hz|[kMG]i?B|[mk]?N|m?V|A|W|rad|min|h)\b|%)")
 TEXT_OR_MARKUP = re.compile(
     r"(<pre\b.*?</pre>|<(?:code|script|svg|math)\b.*?</(?:code|script|svg|math)>|<[^>]*>)", re.DOTALL
 )
