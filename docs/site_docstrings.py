@@ -40,8 +40,8 @@ class Docstrings(griffe.Extension):
             "^(Args|Attributes):", cls.docstring.value, re.MULTILINE
         ):
             names = set(cls.members)
-            if "__init__" in cls.members:
-                names |= {parameter.name for parameter in cls.members["__init__"].parameters}
+            if isinstance(init := cls.members.get("__init__"), griffe.Function):
+                names |= {parameter.name for parameter in init.parameters}
             cls.docstring.value = with_list(cls.docstring.value, "Attributes", names)
 
 
@@ -77,19 +77,16 @@ def add_signature(cls: griffe.Class) -> None:
     kind = griffe.ParameterKind.positional_or_keyword
     fields = [griffe.Parameter("self", kind=kind)]
     for member in cls.members.values():
-        is_field = member.is_attribute and member.annotation is not None and "property" not in member.labels
-        if is_field and not (
-            "class-attribute" in member.labels and "instance-attribute" not in member.labels
+        if (
+            not isinstance(member, griffe.Attribute)
+            or member.annotation is None
+            or "property" in member.labels
         ):
-            is_plain = member.value is None or "field(" not in str(member.value)
-            fields.append(
-                griffe.Parameter(
-                    member.name,
-                    annotation=member.annotation,
-                    kind=kind,
-                    default=member.value if is_plain else None,
-                )
-            )
+            continue
+        if "class-attribute" in member.labels and "instance-attribute" not in member.labels:
+            continue
+        default = None if "field(" in str(member.value) else member.value
+        fields.append(griffe.Parameter(member.name, annotation=member.annotation, kind=kind, default=default))
     if len(fields) > 1:
         cls.set_member(
             "__init__",

@@ -43,8 +43,9 @@ OPERATORS = (
     (re.compile(r"(?<![\w}^])-(?=[\w(|])|(?<= )-(?= )"), MINUS),
     (re.compile(r"(\w)\^(?![\w({-])"), "\\1\N{COMBINING CIRCUMFLEX ACCENT}"),
 )
+LETTER = rf"(?:{'|'.join(GREEK)})(?![\w-]| points)"
 IN_TEXT = re.compile(
-    rf"(?<![\w/.-])(?:{NAME}_{INDEX}(?![A-Za-z0-9_])|(?:{'|'.join(GREEK)})(?![\w-])|[A-Za-z]+\d*(?=\^{POWER}))(?:\^{POWER})?"
+    rf"(?<![\w/.-])(?:{NAME}_{INDEX}(?![A-Za-z0-9_])|{LETTER}|[A-Za-z]+\d*(?=\^{POWER}))(?:\^{POWER})?"
     rf"|(?<=[)/])\^{POWER}|(?<=/)[a-z]\^\d|\[[+-]\]|\bsqrt(?=\()"
 )
 
