@@ -94,7 +94,7 @@ def test_the_pythons_that_are_declared_begin_with_the_oldest_one() -> None:
     declared = re.findall(r":: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), re.MULTILINE)
     assert PROJECT["requires-python"] == f">={declared[0]}"
     installation = (ROOT / "docs" / "install.md").read_text()
-    assert f"tested with Python {' and '.join(declared)}" in installation
+    assert f"tested with Python {', '.join(declared[:-1])} and {declared[-1]}" in installation
 
 
 def test_the_container_copies_what_is_there_and_not_ignored() -> None:
