@@ -99,6 +99,9 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) --editable .
 	@touch $@
 
+# the site imports a part of what is installed, and compiles that on all cores
+$(VENV)/.installed-docs: PIP += --no-compile
+
 $(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing rotorid with its $* tools into $(VENV)"
 	$(PIP) --editable ".[$*]"

@@ -14,6 +14,11 @@ ENVIRONMENT: Final = {
 }
 
 
-def environment() -> dict[str, str]:
-    """The environment of this process, with those of the variables that it does not have."""
-    return {**ENVIRONMENT, **os.environ}
+def environment(*, is_quick: bool = True) -> dict[str, str]:
+    """The environment of this process for others, in which what one compiles of Python is kept for the next.
+
+    is_quick: with those of the variables that it does not have.
+    """
+    found = {**(ENVIRONMENT if is_quick else {}), **os.environ}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found

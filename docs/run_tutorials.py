@@ -142,7 +142,7 @@ def run(name: str, output: Path) -> str:
         done = subprocess.run(
             command,
             cwd=scratch,
-            env=None if name in TIMED else environment(),
+            env=environment(is_quick=name not in TIMED),
             capture_output=True,
             text=True,
             check=False,
