@@ -140,17 +140,16 @@ __attribute__((visibility("default"))) double rotor_fault_evidence(const bank *b
   return most;
 }
 
-/* How far a detector has come, as in RotorFaultDetector and FilterBank. every: rows between onsets. learning: s. enough: evidence
-   that a detector looks at. */
+/* See QuietRows in filter_bank.py. */
 typedef struct {
   int64_t rows, every, next, used, count, is_enough;
   double since, learning, enough;
-} progress;
+} quiet_rows;
 
 /* Rows of `torque_rows` as long as no loss is refined and none shows. effectiveness: of each rotor. row: room for one.
    Returns how many were used: all, or those up to the first with enough evidence. */
 __attribute__((visibility("default"))) int64_t rotor_fault_quiet_rows(
-    const bank *b, progress *p, int64_t n, const double *rows, const double *effectiveness, const uint8_t *has_torque,
+    const bank *b, quiet_rows *p, int64_t n, const double *rows, const double *effectiveness, const uint8_t *has_torque,
     double *shares, double *torque, double *row) {
   const int64_t columns = b->rotors + 11;
   p->is_enough = 0;

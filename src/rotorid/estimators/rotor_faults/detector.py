@@ -141,11 +141,16 @@ class RotorFaultDetector:
             self._close()
         self._since, self._open, self._confirmed, self.suspected = 0.0, None, (-1, 0), None
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether a motor stopped, and how much thrust it lost is known."""
+        return self._open is None and any(fault.is_stopped for fault in self.faults)
+
     def step(self, row: TorqueRow, slow: int | None = None) -> RotorFault | None:
         """Use a row. slow: a rotor that turns slower than commanded. Returns a loss when it is detected, and again if it is
         found later that the motor stopped. After the share of a motor that stopped is refined, no further loss is looked for:
         the vehicle falls."""
-        if self._open is None and any(fault.is_stopped for fault in self.faults):
+        if self._is_over:
             return None
         self._rows += 1
         self._since += row.step
@@ -167,9 +172,9 @@ class RotorFaultDetector:
         """Use rows without a gap, as by `step` of each."""
         first = 0
         while first < len(rows.values):
-            if self._open is None and any(fault.is_stopped for fault in self.faults):
+            if self._is_over:
                 return
-            if self._open is None and self._bank.kept < 0:
+            if self._bank.is_compiled and self._open is None and self._bank.kept < 0:
                 first = self._use_quiet_rows(rows, first)
             else:
                 self.step(rows.row(first))
@@ -178,7 +183,13 @@ class RotorFaultDetector:
     def _use_quiet_rows(self, rows: FlightRows, first: int) -> int:
         """Use rows from one on as long as none shows enough evidence of a loss, and the one that does; returns how many are
         used then."""
-        quiet = QuietRows(self._every, self._learning, _EVIDENCE_OF_LARGE, self._rows, self._since)
+        quiet = QuietRows(
+            rows=self._rows,
+            every=self._every,
+            since=self._since,
+            learning=self._learning,
+            enough=_EVIDENCE_OF_LARGE,
+        )
         last = first + self._bank.use_quiet_rows(
             rows.values[first:], self.effectiveness, self._has_torque, quiet
         )

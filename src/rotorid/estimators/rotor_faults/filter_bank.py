@@ -32,7 +32,6 @@ A row is computed in C (`codegen/c/rotor_faults.c`), and without a compiler in N
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import math
 from typing import Final
 
@@ -64,20 +63,26 @@ _MOST_CORRELATED: Final = 0.9
 _OUTLIER: Final = 9.0  # of e^2 / V, what the variance of v follows at most
 
 
-@dataclasses.dataclass
-class QuietRows:
-    """Use of rows while no loss shows.
+class QuietRows(ctypes.Structure):
+    """Use of rows while no loss shows (`quiet_rows` of rotor_faults.c).
 
-    every: rows from onset to onset. learning: time without onsets, s. enough: evidence that ends it. rows: how many were used.
-    since: time since the start, s. is_enough: whether the last row shows enough.
+    rows: how many were used. every: rows from onset to onset. next, used, count: of the bank. is_enough: whether the last row
+    shows enough evidence. since: time since the start, s. learning: time without onsets, s. enough: evidence that ends it.
     """
 
+    rows: int
     every: int
+    next: int
+    used: int
+    count: int
+    is_enough: int
+    since: float
     learning: float
     enough: float
-    rows: int
-    since: float
-    is_enough: bool = False
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("rows", "every", "next", "used", "count", "is_enough")),
+        *((name, ctypes.c_double) for name in ("since", "learning", "enough")),
+    ]
 
 
 class FilterBank:
@@ -142,6 +147,11 @@ class FilterBank:
     def best(self) -> Int[np.ndarray, " 3"]:
         """The filter that predicts best, of each axis."""
         return np.argmax(self.likelihood, axis=1)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether rows are computed in C."""
+        return self._in_c is not None
 
     def step(
         self,
@@ -235,7 +245,7 @@ class FilterBank:
         has_torque: Bool[np.ndarray, "3 rotors"],
         quiet: QuietRows,
     ) -> int:
-        """Use rows without a loss as long as none shows enough evidence of one, and the one that does.
+        """Use rows without a loss as long as none shows enough evidence of one, and the one that does. Only if `is_compiled`.
 
         Args:
             rows: `FlightRows.values`.
@@ -245,21 +255,11 @@ class FilterBank:
         Returns:
             How many were used.
         """
-        if self._in_c is not None:
-            return self._in_c.use_quiet_rows(self, rows, effectiveness, has_torque, quiet)
-        for k, (t, dt, *row) in enumerate(rows.tolist()):
-            quiet.rows += 1
-            quiet.since += dt
-            is_past = quiet.since > quiet.learning
-            acceleration, thrust, rate, products = np.split(
-                np.array(row), (3, 3 + self.rotors, 6 + self.rotors)
-            )
-            is_onset = is_past and quiet.rows % quiet.every == 0
-            self.step(t, dt, acceleration, effectiveness * thrust, rate, products, is_onset=is_onset)
-            if is_past and self.most_evidence(has_torque) >= quiet.enough:
-                quiet.is_enough = True
-                return k + 1
-        return len(rows)
+        assert self._in_c is not None
+        quiet.next, quiet.used, quiet.count = self._next, self.used, self.count
+        used = self._in_c.use_quiet_rows(rows, effectiveness, has_torque, quiet)
+        self._next, self.used, self.count = quiet.next, quiet.used, quiet.count
+        return used
 
     def statistics(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """S and D of each onset, rotor and axis, by the best filters. kind: 0 for sudden losses, 1 for gradual ones."""
@@ -324,16 +324,6 @@ class _Bank(ctypes.Structure):
     ]
 
 
-class _Progress(ctypes.Structure):
-    """`progress` of rotor_faults.c."""
-
-    _COUNTS = ("rows", "every", "next", "used", "count", "is_enough")
-    _fields_ = [
-        *((name, ctypes.c_int64) for name in _COUNTS),
-        *((name, ctypes.c_double) for name in ("since", "learning", "enough")),
-    ]
-
-
 class _InC:
     """The functions of rotor_faults.c for the arrays of a bank, which stay where they are."""
 
@@ -372,32 +362,17 @@ class _InC:
 
     def use_quiet_rows(
         self,
-        bank: FilterBank,
         rows: Float[np.ndarray, "n columns"],
         effectiveness: Float[np.ndarray, " rotors"],
         has_torque: Bool[np.ndarray, "3 rotors"],
         quiet: QuietRows,
     ) -> int:
         """`FilterBank.use_quiet_rows`."""
-        progress = _Progress(
-            quiet.rows,
-            quiet.every,
-            bank._next,
-            bank.used,
-            bank.count,
-            0,
-            quiet.since,
-            quiet.learning,
-            quiet.enough,
-        )
         room = np.empty(rows.shape[1])
-        used = self._quiet_rows(
-            ctypes.byref(self._bank), ctypes.byref(progress), ctypes.c_int64(len(rows)), _place(rows),
+        return self._quiet_rows(
+            ctypes.byref(self._bank), ctypes.byref(quiet), ctypes.c_int64(len(rows)), _place(rows),
             _place(effectiveness), _place(has_torque), *self._scratch, _place(room),
         )  # fmt: skip
-        quiet.rows, quiet.since, quiet.is_enough = progress.rows, progress.since, bool(progress.is_enough)
-        bank._next, bank.used, bank.count = progress.next, progress.used, progress.count
-        return used
 
 
 def _place(values: np.ndarray) -> ctypes.c_void_p:

@@ -99,11 +99,8 @@ class RotorFaultMonitor:
             A fault when it is detected, else None.
         """
         if dt > MAX_GAP or float(thrust.sum()) < _LEAST_THRUST * self._weight:
-            self._detector.restart()
+            self._restart()
             self._rows.restart()
-            if self._speeds is not None:
-                self._speeds.restart()
-            self._slow = None
             return None
         if self._speeds is not None:
             self._look_at_speeds(self._speeds, t, dt, thrust)
@@ -129,7 +126,7 @@ class RotorFaultMonitor:
             self._detector.use_rows(FlightRows(*(part[first:last] for part in rows)))
             first = last
             if k < len(t):
-                self._detector.restart()
+                self._restart()
 
     def _use_with_speeds(
         self,
@@ -143,13 +140,18 @@ class RotorFaultMonitor:
         places = {k: place for place, k in enumerate(rows.samples.tolist())}
         for k, is_restart in enumerate(restarts.tolist()):
             if is_restart:
-                self._detector.restart()
-                speeds.restart()
-                self._slow = None
+                self._restart()
                 continue
             self._look_at_speeds(speeds, float(t[k]), float(dt[k]), thrust[k])
             if (place := places.get(k)) is not None:
                 self._detector.step(rows.row(place), self._slow)
+
+    def _restart(self) -> None:
+        """After a gap, or on the ground."""
+        self._detector.restart()
+        if self._speeds is not None:
+            self._speeds.restart()
+        self._slow = None
 
     def _look_at_speeds(
         self, speeds: RotorSpeeds, t: float, dt: float, thrust: Float[np.ndarray, " rotors"]

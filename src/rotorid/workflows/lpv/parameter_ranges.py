@@ -113,6 +113,7 @@ def flight_variables(flight: Flight, airframe: Airframe, vehicle: Quadrotor) -> 
                 flight, "no airborne part of this log has attitude, body rates and a rotor signal"
             )
         )
+    # a copy, since SciPy 1.17.0 refuses what is read-only
     angles = Rotation.from_quat(np.array(attitude.values), scalar_first=True).as_euler("ZYX")[:, ::-1]
     angles = np.unwrap(angles, axis=0)
     t = t[is_used]
