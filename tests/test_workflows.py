@@ -44,6 +44,9 @@ def test_it_has_few_permissions_and_needs_no_secret(path: Path) -> None:
     assert "secrets." not in path.read_text()
     for job in workflow["jobs"].values():
         allowed = {"pages", "id-token"} if "environment" in job else set()
+        if any("push origin gh-pages" in step.get("run", "") for step in job["steps"]):
+            assert "refs/heads/main" in job["if"]
+            allowed.add("contents")
         assert set(job.get("permissions", {})) <= allowed
     for step in steps(workflow):
         assert re.fullmatch(r"[\w-]+/[\w-]+@[\w./-]+", step.get("uses", "a/b@c"))
