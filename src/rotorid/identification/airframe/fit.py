@@ -187,6 +187,7 @@ def fit_airframe(
         noise = estimate_white_noise(body, [f.samples for f in flights], outputs)
         parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
         current_data, initial, is_noise_fixed = data, None, np.zeros(len(noise), bool)
+        first_noise = noise
         process_noise, corrected_fit, passes = None, None, 0
         is_noise_known = is_force_known = has_converged = False
         is_lag_open = has_motor_lag and not airframe.lag_of
@@ -220,7 +221,7 @@ def fit_airframe(
             else:
                 tolerance = TOLERANCE if last else _ROUGH
                 estimation = estimate_parameters(
-                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance
+                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance, first_noise
                 )
             if last:
                 other = None
@@ -274,6 +275,7 @@ def fit_airframe(
                         _ITERATIONS,
                         estimation.z,
                         _ROUGH,
+                        estimation.noise,
                     )
                     process_noise = estimate_torque_drift_rate(
                         disturbed, subset_fit.x, subset_fit.z, noise, process_noise
@@ -293,7 +295,7 @@ def fit_airframe(
             parts = cut
             is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
             current_data = data.take(np.flatnonzero(~is_near_boundary))
-            initial, passes = (problem, estimation.z), passes + 1
+            initial, first_noise, passes = (problem, estimation.z), estimation.noise, passes + 1
 
 
 def _with_exact_delay(airframe: Airframe) -> Airframe:
@@ -319,7 +321,7 @@ def _first_estimation(
     of both.
     """
     place = problem.coordinates.slices.get(TIME_CONSTANT)
-    z, sigma = np.zeros(problem.free_size), noise
+    z, first_noise = np.zeros(problem.free_size), noise
     if place is not None:
         subset = problem.data.subsample(_FEW)
         few = dataclasses.replace(problem, data=subset)
@@ -328,10 +330,10 @@ def _first_estimation(
         def estimate(
             problem_of_few: EstimationProblem,
             start: Float[np.ndarray, " free"],
-            sigma: Float[np.ndarray, " compared"],
+            first_noise: Float[np.ndarray, " compared"],
         ) -> Estimation:
             return estimate_parameters(
-                problem_of_few, priors, sigma, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH
+                problem_of_few, priors, noise, is_noise_fixed, loss, _ITERATIONS, start, _ROUGH, first_noise
             )
 
         def rank(estimation: Estimation) -> tuple[bool, float]:
@@ -341,13 +343,15 @@ def _first_estimation(
         minima = _distinct_minima(few, place, starts, noise, loss)
         best = min((estimate(few, start, noise) for start in minima), key=rank)
         if is_lag_open:
-            other = estimate(with_other_lag(few), best.z, best.sigma)
+            other = estimate(with_other_lag(few), best.z, best.noise)
             best = min(best, other, key=rank)
         if len(subset.start) == len(problem.data.start):
             return best.problem, best
         problem = dataclasses.replace(best.problem, data=problem.data)
-        z, sigma = best.z, best.sigma
-    return problem, estimate_parameters(problem, priors, sigma, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH)
+        z, first_noise = best.z, best.noise
+    return problem, estimate_parameters(
+        problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH, first_noise
+    )
 
 
 def _distinct_minima(
@@ -394,7 +398,16 @@ def _with_likelier_lag(
     other = compare_other_lag(estimation, loss)
     if other.probability <= 0.5:
         return estimation, other
-    second = estimate_parameters(other.problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, other.z)
+    second = estimate_parameters(
+        other.problem,
+        priors,
+        noise,
+        is_noise_fixed,
+        loss,
+        _ITERATIONS,
+        other.z,
+        first_noise=estimation.noise,
+    )
     first_of_second = compare_other_lag(second, loss)
     probability = 0.5 * (other.probability + 1.0 - first_of_second.probability)
     if probability <= 0.5:

@@ -95,7 +95,8 @@ class Estimation:
         fit: the result.
         problem: what was estimated.
         z: coordinates of the free parameters.
-        sigma: noise by which each compared output was weighted, with variance inflation, in its unit.
+        noise: estimated noise of each compared output, in its unit.
+        sigma: noise by which each output was weighted: `noise` with variance inflation.
         root: root of the model covariance of z, at this noise.
         x, triangle, weight: of the windows at the minimum (see `GaussNewtonResult`).
     """
@@ -103,6 +104,7 @@ class Estimation:
     fit: Fit
     problem: EstimationProblem
     z: Float[np.ndarray, " free"]
+    noise: Float[np.ndarray, " compared"]
     sigma: Float[np.ndarray, " compared"]
     root: Float[np.ndarray, "free free"]
     x: Float[np.ndarray, "w states"]
@@ -128,12 +130,13 @@ class Estimation:
 def estimate_parameters(
     problem: EstimationProblem,
     priors: tuple[Prior, ...],
-    sigma: Float[np.ndarray, " compared"],
+    noise_floor: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     max_iterations: int,
     z: Float[np.ndarray, " free"] | None = None,
     tolerance: float = TOLERANCE,
+    first_noise: Float[np.ndarray, " compared"] | None = None,
 ) -> Estimation:
     """Estimate the free parameters of a problem.
 
@@ -143,7 +146,7 @@ def estimate_parameters(
     Args:
         problem: what to estimate.
         priors: of the free parameters, for the result.
-        sigma: initial noise of each compared output, in its unit, and its lower bound.
+        noise_floor: lower bound of the noise of each compared output, in its unit; where the noise is given, the noise.
         is_noise_fixed: outputs whose noise is given and not estimated.
         loss: "squares" or "huber" (see `gauss_newton`).
         max_iterations: of each minimisation.
@@ -151,7 +154,12 @@ def estimate_parameters(
         tolerance: of the last minimisation, in standard deviations. A tolerance of 0.2 or more is for intermediate
             results: fewer windows are used first, of many windows all are used for the last steps only, output weights are not
             corrected for autocorrelation, and `rms_before` is NaN.
+        first_noise: noise to begin with, such as that of an intermediate result; None: the lower bound. Where several values
+            of the noise agree with their residuals, it decides which one is found.
     """
+    sigma = noise_floor
+    if first_noise is not None:
+        sigma = np.where(is_noise_fixed, noise_floor, np.maximum(first_noise, noise_floor))
     data, steps, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
     is_many, is_started = len(data.start) > 2 * _MANY_WINDOWS, z is not None
     z = np.zeros(problem.free_size) if z is None else z
@@ -160,7 +168,7 @@ def estimate_parameters(
         if len(data.start) > 2 * count and (count == _MANY_WINDOWS or not (is_many and is_started)):
             subset = dataclasses.replace(problem, data=data.subsample(count))
             result, sigma = _iterate_noise(
-                subset, z, sigma, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
+                subset, z, sigma, noise_floor, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
             )
             z, steps = result.z, steps + result.iterations
     if is_rough and is_many:
@@ -171,7 +179,7 @@ def estimate_parameters(
     sample = dataclasses.replace(problem, data=_sample_of_blocks(data)) if is_sampled else problem
     rms_before = _no_rms(problem) if is_rough else _rms_before(sample, sigma)
     result, sigma = _iterate_noise(
-        sample, z, sigma, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
+        sample, z, sigma, noise_floor, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
     )
     noise, steps = sigma, steps + result.iterations
     if not is_rough:
@@ -216,13 +224,14 @@ def _iterate_noise(
     problem: EstimationProblem,
     z: Float[np.ndarray, " free"],
     sigma: Float[np.ndarray, " compared"],
+    floor: Float[np.ndarray, " compared"],
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     max_iterations: int,
     tolerance: float,
 ) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"]]:
     """Minimise until the noise agrees with the residuals: the minimum, with the number of all steps, and the noise."""
-    x, floor, steps = problem.data.x, sigma, 0
+    x, steps = problem.data.x, 0
     for _ in range(_MAX_REWEIGHTINGS):
         result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
         z, x, steps = result.z, result.x, steps + result.iterations
@@ -352,7 +361,7 @@ def _estimation(
         search=SearchRecord(len(problem.data.start), steps, result.converged),
         parameters=values,
     )
-    return Estimation(fit, problem, z, sigma, inverse, result.x, result.triangle, result.weight)
+    return Estimation(fit, problem, z, noise, sigma, inverse, result.x, result.triangle, result.weight)
 
 
 def output_slices(system: System, compared: Sequence[str]) -> dict[str, slice]:

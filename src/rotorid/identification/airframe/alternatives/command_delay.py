@@ -105,7 +105,14 @@ def with_likeliest_delay(
     delays, moves = other_delays(estimation, loss), 0
     while delays.z is not None and moves < _MOST_MOVES:
         estimation = estimate_parameters(
-            estimation.problem, priors, noise, is_noise_fixed, loss, max_iterations, delays.z
+            estimation.problem,
+            priors,
+            noise,
+            is_noise_fixed,
+            loss,
+            max_iterations,
+            delays.z,
+            first_noise=estimation.noise,
         )
         delays, moves = other_delays(estimation, loss), moves + 1
     return estimation, delays
