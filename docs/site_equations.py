@@ -1,4 +1,4 @@
-"""Equations of the theory pages, whose sources are plain text: MkDocs calls this hook (see mkdocs.yml).
+"""Equations of the theory pages and of the reference, whose sources are plain text: MkDocs calls this hook (see mkdocs.yml).
 
 Names of Greek letters, indices, exponents and operators become what they stand for: "theta_k <- S^-1 g" is a θ with an
 index k, an arrow and an exponent. A line of a block is split where it has three spaces, and these parts wrap on narrow screens.
@@ -23,6 +23,7 @@ BLOCK = re.compile(
     r"<div class=\"(?:language-text )?highlight\"><pre>(?:<span></span>)?<code>([^<]*)</code></pre></div>"
 )
 CODE = re.compile(r"<code>([^<\n]*)</code>")
+SPACED_CODE = re.compile(r"<code>([^<\n]* [^<\n]*)</code>")
 MARKUP = re.compile(r"(<pre\b.*?</pre>|<(code|script|h\d|a)\b.*?</\2>|<[^>]*>)", re.DOTALL)
 NUMBER = re.compile(r"\((?:\d+(?:[.-]\d+)*(?:-\d+)?(?:, )?)+\)$|\([A-Z][\w -]+\)$")
 WORD = re.compile(r"[A-Za-z]\w*")
@@ -51,11 +52,17 @@ IN_TEXT = re.compile(
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
-    """Set the equations of a page of theory: its blocks, its inline code that is mathematics, and symbols in its text."""
-    if page.file.src_uri not in PAGES:
+    """Set the equations of a page of theory: its blocks, its inline code that is mathematics, and symbols in its text.
+
+    In the reference, blocks are not equations, and code without a space is a name.
+    """
+    is_reference = page.file.src_uri.startswith("reference/")
+    if page.file.src_uri not in PAGES and not is_reference:
         return content
-    content = BLOCK.sub(lambda match: block(html.unescape(match[1])), content)
-    content = CODE.sub(lambda match: inline(match[0], html.unescape(match[1])), content)
+    if not is_reference:
+        content = BLOCK.sub(lambda match: block(html.unescape(match[1])), content)
+    code = SPACED_CODE if is_reference else CODE
+    content = code.sub(lambda match: inline(match[0], html.unescape(match[1])), content)
     parts = MARKUP.split(content)
     parts[::3] = [IN_TEXT.sub(lambda match: typeset(html.unescape(match[0])), part) for part in parts[::3]]
     del parts[2::3]

@@ -6,21 +6,19 @@ name without a docstring, or a link to a file that is no page, is a warning, whi
 
 from __future__ import annotations
 
-import ast
 import logging
 import os
 import posixpath
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import griffe
 from mkdocs.structure.files import File, Files
+from site_reference import SOURCE, path_of, public_names, reference_pages
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "rotorid"
 PROJECT_PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -39,6 +37,11 @@ PLOTLY = SOURCE / "report" / "plotly" / "plotly-cartesian.min.js"
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 MARKS = re.compile(r"^( *```\w+) +norun *$", re.MULTILINE)
+
+CODE = re.compile(r"(<code>)(.*?)(</code>)", re.DOTALL)
+QUOTED = re.compile(
+    r"""(?:^|(?<=[\[(=> ]))(?:'|&#39;|"|&quot;) ?([\w.* -]*)(?:'|&#39;|"|&quot;)(?=[\]),<]|$)"""
+)
 
 logger = logging.getLogger("mkdocs.hooks.rotorid")
 
@@ -62,8 +65,9 @@ def on_files(files: Files, config: Any) -> Files:
     for path in sorted(results.glob("*/*")):
         files.append(File.generated(config, path.relative_to(results).as_posix(), abs_src_path=str(path)))
     files.append(File.generated(config, f"assets/{PLOTLY.name}", abs_src_path=str(PLOTLY)))
-    check_docstrings()
-    for package, text in reference_pages().items():
+    sources = griffe.load("rotorid", search_paths=[str(ROOT / "src")], allow_inspection=False)
+    check_docstrings(sources)
+    for package, text in reference_pages(sources).items():
         page = package.removeprefix("rotorid.")
         files.append(File.generated(config, f"reference/{page}.md", content=text))
     return files
@@ -85,46 +89,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return LINK.sub(moved, MARKS.sub(r"\1", markdown))
 
 
-def public_names() -> Iterator[tuple[str, str]]:
-    """Each package with public names, and each of its names, as the `__init__.pyi` list them."""
-    for stub in sorted(SOURCE.rglob("__init__.pyi")):
-        package = ".".join(("rotorid", *stub.relative_to(SOURCE).parts[:-1]))
-        for node in ast.parse(stub.read_text()).body:
-            if isinstance(node, ast.ImportFrom):
-                yield from ((package, alias.asname or alias.name) for alias in node.names)
+def on_page_content(content: str, page: Any, config: Any, files: Files) -> str:
+    """Write strings in the code of the reference with double quotes, and shapes without the space that type checkers need."""
+    if not page.file.src_uri.startswith("reference/"):
+        return content
+    return CODE.sub(lambda match: match[1] + QUOTED.sub(r'"\1"', match[2]) + match[3], content)
 
 
-def reference_pages() -> dict[str, str]:
-    """The text of the API reference: a page for each package of `rotorid`, with those inside of it.
-
-    A function in a file of the same name is named by its file, since the name in the package is that of both.
-    """
-    pages: dict[str, str] = {}
-    before = ""
-    for package, name in public_names():
-        top = ".".join(package.split(".")[:2])
-        if top not in pages:
-            pages[top] = f"# {top}\n"
-        if package != before:
-            pages[top] += f"\n## from {package} import ...\n\n{first_paragraph(package)}\n"
-        before = package
-        if SOURCE.joinpath(*package.split(".")[1:], f"{name}.py").exists():
-            pages[top] += f'\n<span id="{package}.{name}"></span>\n\n::: {package}.{name}.{name}\n'
-        else:
-            pages[top] += f"\n::: {package}.{name}\n"
-    return pages
-
-
-def first_paragraph(package: str) -> str:
-    """The first paragraph of a package's docstring."""
-    path = SOURCE.joinpath(*package.split(".")[1:]) / "__init__.py"
-    return (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0]
-
-
-def check_docstrings() -> None:
+def check_docstrings(sources: griffe.Module) -> None:
     """Warn of each public name without a docstring."""
-    package_tree = griffe.load("rotorid", search_paths=[str(ROOT / "src")], allow_inspection=False)
     for package, name in public_names():
-        path = f"{package}.{name}".removeprefix("rotorid.")
-        if not package_tree[path].has_docstring:
+        if not sources[path_of(package, name)].has_docstring:
             logger.warning("%s.%s is public and has no docstring", package, name)

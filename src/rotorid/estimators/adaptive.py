@@ -437,25 +437,26 @@ def adaptive(
     method: Method = "midpoint",
     **tuning: Any,
 ) -> Adaptive:
-    """Adaptive filter over a System.
+    """Make an adaptive filter over a System: a bank of hypotheses about recent changes of its parameters.
 
     Args:
         system: any System; with known changepoints see `rotorid.models.known_changepoints`.
         changing: names of the tracked parameters that drift steadily and jump; by default the first one with a drift.
         branches: number of hypotheses with a recent change.
-        rate_std: prior standard deviation of the rates, per s, relative for a positive parameter.
+        rate_std: prior standard deviation of the rates, in the parameter's unit per s; relative (1/s) for a positive
+            parameter.
         rate_noise: process noise of the rates, per s and square root of s.
-        jump: standard deviation of a jump, relative for a positive parameter.
-        hazard: jumps per s.
-        period: s between hypotheses.
-        lag: s by which the lagged estimate is delayed.
+        jump: standard deviation of a jump, in the parameter's unit; relative for a positive parameter.
+        hazard: expected number of jumps per s.
+        period: time between the starts of two hypotheses, s.
+        lag: delay of the lagged estimate, s.
         steady: share of its random walk that a changing parameter keeps beside its rate.
-        method: integrator of a step.
-        tuning: keywords of `Tuning.of`.
+        method: integrator of a step: "euler", "midpoint" or "rk4".
+        tuning: keywords of `Tuning.of` that replace the System's default noise, priors and thresholds.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
     Raises:
-        SettingError: where a parameter is not tracked, or there are too few branches.
+        SettingError: a parameter is not tracked, or there are too few branches.
     """
     base_joint = Joint(system, method)
     drifting = [p.name for p in base_joint.tracked if p.drift > 0]

@@ -29,10 +29,19 @@ LONGEST_STEP = 86_400.0
 
 
 class Health(enum.IntEnum):
-    """Health of an estimate. The worst state that applies is reported; ROTOR_FAULT only where the others would be OK.
+    """Health of an estimate. The worst state that applies is reported; `ROTOR_FAULT` only where the others would be `OK`.
 
-    The states are OK, NO_INFORMATION, OUTLIER, OUT_OF_RANGE, INCONSISTENT, RECOVERING, DIVERGED and ROTOR_FAULT; `meaning`
-    explains each in words.
+    The property `meaning` has the text of each state:
+
+    - `OK` (0): informed and consistent.
+    - `NO_INFORMATION` (1): the data carry little information about the first tracked parameter, or do not yet decide whether
+    it changed.
+    - `OUTLIER` (2): a measurement was rejected.
+    - `OUT_OF_RANGE` (3): the model does not hold here (rotors at their limit, or outside of a network's training).
+    - `INCONSISTENT` (4): innovations are larger than the model expects.
+    - `RECOVERING` (5): restarted after a gap, or covariance reset after repeated large innovations.
+    - `DIVERGED` (6): numbers became invalid; restarted from the prior.
+    - `ROTOR_FAULT` (7): a rotor lost thrust; the estimate is corrected for it, with a wider band.
     """
 
     OK = 0
@@ -60,13 +69,14 @@ class Health(enum.IntEnum):
 
 
 class Estimate(eqx.Module):
-    """The estimate after a sample.
+    """The estimate after a sample. Tangent vectors have three numbers for a rotation, where the state has four.
 
-    state: the System's states, packed; state_std: standard deviation per tangent dimension. value, std: the tracked parameters,
-    in their units. covariance: of the tracked parameters, in their units. innovation, innovation_std: measured minus
-    predicted, per tangent dimension of the outputs, 0 where not measured, and its predicted standard deviation. nis:
-    normalised innovation squared of the accepted blocks, over `nis_dof` dimensions. informed: whether the data carried
-    information about each tracked parameter. health: a `Health`.
+    state: the System's states, packed as its `states`. state_std: standard deviation per tangent dimension of the states.
+    value: the tracked parameters, in their units. std: standard deviations of the tracked parameters, in their units.
+    covariance: of the tracked parameters, in their units. innovation: measured minus predicted, per tangent dimension of the
+    outputs; 0 where not measured. innovation_std: predicted standard deviation of the innovation. nis: normalised innovation
+    squared of the accepted output blocks. nis_dof: number of dimensions that `nis` sums over. informed: whether the data
+    carried information about each tracked parameter. health: a value of `Health`.
     """
 
     state: Float[Array, "*n states"]

@@ -39,9 +39,9 @@ def run(
     """Run an estimator over one flight.
 
     Args:
-        estimator: of any kind.
+        estimator: an estimator of any kind.
         samples: measurements on one grid, n rows (see `Samples`).
-        key: for estimators that draw random numbers; by default `jax.random.key(0)`.
+        key: random key for estimators that draw random numbers; by default `jax.random.key(0)`.
         engine: what computes: "c", "jax", or "auto" for C where the estimator has a C form.
     Returns:
         Estimates after every sample, stacked along the first axis (n rows).
@@ -71,13 +71,12 @@ def run_many(
     """Run an estimator over many flights at once: `run_many(ekf, stack([a, b, c]))`.
 
     Args:
-        estimator: of any kind; with `tunings` as made by `stack_tunings`.
+        estimator: an estimator of any kind; if `tunings` is set, one of `stack_tunings`.
         samples: measurements of all flights, flights x n rows (see `stack`).
-        keys: one for each flight, for estimators that draw random numbers; by default `jax.random.key(0)`,
-            split.
-        tunings: whether the estimator's arrays have the same first axis as the samples, one tuning a flight.
-        workers: number of threads that share the flights; by default as many as the CPU has cores, each with
-            at least 8 flights. Under `jit` and `grad` there is one.
+        keys: a random key for each flight, for estimators that draw random numbers; by default `jax.random.key(0)`, split.
+        tunings: whether the estimator's arrays have the same first axis as the samples: one tuning for each flight.
+        workers: number of threads that share the flights; by default as many as the CPU has cores, each with at least 8
+            flights. Under `jit` and `grad` there is one.
         engine: as in `run`.
     Returns:
         Estimates after every sample, stacked along the flights and the rows (flights x n).
@@ -218,7 +217,10 @@ class Stream:
     """An estimator fed sample by sample, as a vehicle's computer feeds it: `estimate = stream.step(sample)`.
 
     It gives the numbers that `run` gives on the same samples, as numpy arrays. The step is compiled once, at the first
-    sample. Samples may be numpy arrays or numbers, which is fastest. engine: as in `run`.
+    sample. Samples may be numpy arrays or numbers, which is fastest.
+
+    estimator: of any kind. key: for estimators that draw random numbers; by default `jax.random.key(0)`. engine: "c", "jax"
+    or "auto", as in `run`.
     """
 
     def __init__(
@@ -247,17 +249,17 @@ class Stream:
         self._started = False
 
     def checkpoint(self) -> Any:
-        """The present state in an opaque form, for `return_to`; at least one sample was fed."""
+        """The present state in an opaque form, for `return_to`. At least one sample must have been fed."""
         assert self._program is not None
         return self._program.checkpoint()
 
     def return_to(self, checkpoint: Any) -> None:
-        """Forget the samples after a checkpoint of this stream."""
+        """Restore the state of a checkpoint of this stream; later samples are forgotten."""
         assert self._program is not None
         self._program.return_to(checkpoint)
 
     def step(self, sample: Samples) -> Estimate:
-        """Estimate after one more sample."""
+        """Estimate after one more sample. sample: one row, without the leading axis."""
         if self._program is None:
             self._program = self._compile(sample)
         if not self._started:
@@ -266,7 +268,9 @@ class Stream:
         return self._program.step(sample)
 
     def go_on_with(self, estimator: AbstractEstimator) -> None:
-        """Use another estimator, of other numbers only (as of the noise), from the next sample on; the state is kept."""
+        """Use another estimator from the next sample on; the state is kept. It may differ in its numbers only, such as the
+        noise.
+        """
         self.estimator = estimator
         if self._program is not None:
             self._program.take_numbers_of(estimator)

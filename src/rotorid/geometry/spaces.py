@@ -77,13 +77,13 @@ def Scalar(  # noqa: N802
     """Make the block of a scalar.
 
     Args:
-        unit: of the value.
-        initial: value without information; None: 0.
+        unit: unit of the value.
+        initial: initial value, used without other information; None: 0.
         std: standard deviation of the initial value, in unit.
-        noise: of a state, the standard deviation that process noise adds in 1 s (unit per square root of s);
-            of an output, the standard deviation of one measurement.
-        frame: of the value, "-" for none.
-        limit: of an input, the largest magnitude that is physically possible, in unit.
+        noise: for a state, the standard deviation that process noise adds in 1 s (unit per square root of s); for an output,
+            the standard deviation of one measurement.
+        frame: coordinate frame of the value, "-" for none.
+        limit: for an input, the largest magnitude that is physically possible, in unit.
     Returns:
         The block, one number.
     Raises:
@@ -106,13 +106,13 @@ def Vector(  # noqa: N802
 
     Args:
         size: number of components.
-        unit: of the components.
-        initial: value without information, `size` numbers; None: zeros.
+        unit: unit of the components.
+        initial: initial value, used without other information, `size` numbers; None: zeros.
         std: standard deviation of each component of the initial value, in unit.
-        noise: of a state, the standard deviation that process noise adds in 1 s (unit per square root of s);
-            of an output, the standard deviation of one measurement. One number, or one a component.
-        frame: of the components, "-" for none.
-        limit: of an input, the largest magnitude of a component that is physically possible, in unit.
+        noise: for a state, the standard deviation that process noise adds in 1 s (unit per square root of s); for an output,
+            the standard deviation of one measurement. One number for all components, or one for each.
+        frame: coordinate frame of the components, "-" for none.
+        limit: for an input, the largest magnitude of a component that is physically possible, in unit.
     Returns:
         The block, `size` numbers.
     Raises:
@@ -127,12 +127,12 @@ def Rotation(  # noqa: N802
     """Make the block of an attitude: a unit quaternion (Hamilton, w x y z, body to world).
 
     Args:
-        initial: quaternion without information; None: the identity.
+        initial: initial quaternion, used without other information; None: the identity.
         std: standard deviation of the initial value, rad.
-        noise: of a state, the standard deviation that process noise adds in 1 s (rad per square root of s);
-            of an output, the standard deviation of one measurement (rad). One number, or three (tangent).
+        noise: for a state, the standard deviation that process noise adds in 1 s (rad per square root of s); for an output,
+            the standard deviation of one measurement (rad). One number for all axes, or three.
     Returns:
-        The block: four numbers stored, three in the tangent space.
+        The block, with four stored numbers and three in the tangent space.
     Raises:
         SettingError: a standard deviation is negative, or `initial` has not four numbers.
     """
@@ -141,7 +141,14 @@ def Rotation(  # noqa: N802
 
 @dataclasses.dataclass(frozen=True)
 class Space(Mapping[str, Block]):
-    """Named blocks in order: `Space.of(attitude=Rotation(), velocity=Vector(3, "m/s"))`."""
+    """Named blocks in order: `Space.of(attitude=Rotation(), velocity=Vector(3, "m/s"))`.
+
+    A point has the stored numbers of all blocks, one after another (`size` numbers). A tangent vector has three numbers for a
+    rotation (`dim` numbers). `x [+] delta` moves a point by a tangent vector, and `a [-] b` is the tangent vector from b to
+    a.
+
+    blocks: name and block, in order.
+    """
 
     blocks: tuple[tuple[str, Block], ...] = ()
 
@@ -178,31 +185,31 @@ class Space(Mapping[str, Block]):
 
     @cached_property
     def stored(self) -> dict[str, slice]:
-        """Where each block lies in a point."""
+        """Slice of each block in a point, by name."""
         return _slices((name, b.size) for name, b in self.blocks)
 
     @cached_property
     def tangent(self) -> dict[str, slice]:
-        """Where each block lies in a tangent vector."""
+        """Slice of each block in a tangent vector, by name."""
         return _slices((name, b.dim) for name, b in self.blocks)
 
     def pack(self, values: Mapping[str, Float[Array, " ..."]]) -> Float[Array, " size"]:
-        """Named values to a flat point."""
+        """The point with these values by block name."""
         return self._concatenate(values, [b.size for _, b in self.blocks])
 
     def pack_tangent(self, values: Mapping[str, Float[Array, " ..."]]) -> Float[Array, " dim"]:
-        """Named tangent values (three numbers for a rotation) to a flat tangent vector."""
+        """The tangent vector with these values by block name, three numbers for a rotation."""
         return self._concatenate(values, [b.dim for _, b in self.blocks])
 
     def unpack(self, point: Float[Array | np.ndarray, "*batch size"]) -> dict[str, Any]:
-        """A flat point to named values, arrays of the same kind."""
+        """The values of a point by block name, as arrays of the same kind. Leading axes are kept."""
         return {
             name: point[..., s] if self[name].shape else point[..., s.start]
             for name, s in self.stored.items()
         }
 
     def initial(self) -> tuple[float, ...]:
-        """The point where nothing is known."""
+        """The point of the blocks' initial values."""
         return tuple(v for _, b in self.blocks for v in b.initial_value)
 
     def limit(self) -> tuple[float, ...]:
@@ -218,15 +225,15 @@ class Space(Mapping[str, Block]):
         return tuple(v for _, b in self.blocks for v in (b.std,) * b.dim)
 
     def plus(self, x: Float[Array, " size"], delta: Float[Array, " dim"]) -> Float[Array, " size"]:
-        """x [+] delta."""
+        """The point `x [+] delta`."""
         return self._apply(lambda b, s, t: rotations.plus(x[s], delta[t]) if b.rotation else x[s] + delta[t])
 
     def minus(self, a: Float[Array, " size"], b: Float[Array, " size"]) -> Float[Array, " dim"]:
-        """a [-] b, in the tangent space at b."""
+        """The tangent vector `a [-] b`, in the tangent space at b."""
         return self._apply(lambda k, s, t: rotations.minus(a[s], b[s]) if k.rotation else a[s] - b[s])
 
     def lift(self, x: Float[Array, " size"], delta: Float[Array, " dim"]) -> Float[Array, " size"]:
-        """d(x [+] delta), to first order: the change of the stored numbers, linear in delta."""
+        """Change of the stored numbers in `x [+] delta` to first order, linear in delta."""
         return self._apply(
             lambda b, s, t: rotations.multiply(x[s], _pure(0.5 * delta[t])) if b.rotation else delta[t]
         )
@@ -236,7 +243,7 @@ class Space(Mapping[str, Block]):
         return self._apply(lambda b, s, t: rotations.normalize(x[s]) if b.rotation else x[s])
 
     def project(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
-        """(x + change) [-] x, to first order: the inverse of `lift`."""
+        """The tangent vector `(x + change) [-] x` to first order; the inverse of `lift`."""
         return self._apply(
             lambda b, s, t: (
                 2.0 * rotations.multiply(rotations.inverse(x[s]), change[s])[1:] if b.rotation else change[s]
@@ -253,7 +260,7 @@ class Space(Mapping[str, Block]):
         return jacobian
 
     def chart_rate(self, delta: Float[Array, " dim"], rate: Float[Array, " dim"]) -> Float[Array, " dim"]:
-        """Rate of delta where x [+] delta moves with this tangent rate."""
+        """Rate of delta where `x [+] delta` moves with this tangent rate."""
         return self._apply(lambda b, s, t: rotations.chart_rate(delta[t], rate[t]) if b.rotation else rate[t])
 
     def _apply(self, of_block) -> Float[Array, " n"]:

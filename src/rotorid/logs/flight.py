@@ -104,14 +104,14 @@ class Signal:
 class Flight(AbstractDisplay):
     """The named signals of one flight.
 
-    vehicle: as the log describes it ("" if it does not). source: the file. format:
-    "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap", "crazyflie-usd",
-    "blackbox", "table-csv", "table-parquet", "table-mcap", "mapped-csv", "mapped-parquet", "simulation".
-    time_origin: the log's own clock at t = 0, in s. notes: for the user (a truncated end,
-    dropouts, ignored columns). parameters: the vehicle's own settings, where the log
-    has them. identity: the serial number of the vehicle's autopilot, "" where the log has none. utc: Unix time at t = 0, in
-    s, NaN if unknown. estimator_faults: start and end, s, of the times in which the autopilot's estimator reported a fault, so
-    that its velocity and attitude are not to be believed; empty where the log does not say.
+    signals: by name, a key of `KINDS`. vehicle: the vehicle as the log describes it ("" if it does not). source: the log
+    file. format: "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap",
+    "crazyflie-usd", "blackbox", "table-csv", "table-parquet", "table-mcap", "mapped-csv", "mapped-parquet", "simulation".
+    time_origin: time of the log's own clock at t = 0, s. notes: texts for the user (a truncated end, dropouts, ignored
+    columns). parameters: the vehicle's own settings, where the log has them. identity: the serial number of the vehicle's
+    autopilot, "" where the log has none. utc: Unix time at t = 0, in s, NaN if unknown. estimator_faults: start and end, s,
+    of the intervals in which the autopilot's estimator reported a fault, and its velocity and attitude are unreliable; empty
+    where the log has no such report.
     """
 
     signals: Mapping[str, Signal]
@@ -166,7 +166,9 @@ class Flight(AbstractDisplay):
         return dataclasses.replace(self, signals=merged, notes=self.notes + notes)
 
     def overview(self) -> Overview:
-        """File, duration and vehicle, and of each signal unit, frame, rate and number of samples."""
+        """A table for the terminal or a notebook: file, duration and vehicle; unit, frame, rate and number of samples of each
+        signal.
+        """
         from rotorid.logs.display import flight_overview
 
         return flight_overview(self)

@@ -149,19 +149,19 @@ def check_system(name: str, table: Collection[str] = SYSTEMS) -> None:
 def system_for(
     flight: Flight, airframe: Airframe, system: SystemName = "multirotor", known_mass: float | None = None
 ) -> Any:
-    """The System of that name, driven by what a flight has of the rotors.
+    """Make a System by name for the rotor signals that a flight has.
 
     Args:
         flight: the log; for "rigid-multirotor" with the thrusts of `with_commanded_thrusts`.
-        airframe: of its vehicle.
-        system: a key of `SYSTEMS`.
-        known_mass: kg; holds the mass fixed and tracks the thrust scale.
+        airframe: the airframe of its vehicle.
+        system: "multirotor", "multirotor-bare" or "rigid-multirotor".
+        known_mass: mass, kg, that is held fixed, so that the thrust scale is tracked in its place; None: the mass is tracked.
     Returns:
-        A `System`, whose rotor input is that of `rotor_input_for`.
+        A System whose input is the rotor signal of the flight.
     Raises:
-        SettingError: for an unknown name, or a known mass that is not positive or that the System does not take.
-        SignalError: where the flight has none of the System's rotor inputs.
-        AirframeError: where the airframe lacks what the System needs.
+        SettingError: the name is unknown, or the known mass is not positive or is not an option of the System.
+        SignalError: the flight has none of the System's rotor inputs.
+        AirframeError: the airframe lacks what the System needs.
     """
     check_system(system)
     entry = SYSTEMS[system]

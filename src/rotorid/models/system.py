@@ -38,13 +38,13 @@ Values = Mapping[str, Float[Array, " ..."]]
 class Parameter:
     """A named number or vector that a model depends on.
 
-    value: prior mean, in unit. std: its standard deviation, in unit; 0 fixes the parameter at its value. drift: how far
-    it may wander in one second (standard deviation of its random walk, in unit per square root of s; 0: it is constant).
-    onset: s from the start in which it drifts at a tenth of that, since what is known of it holds then (a vehicle takes off
-    with the mass that was weighed). bounds: open interval in which it lies. Estimation coordinates keep it there: the
-    logarithm above a lower bound, the logit between two, the parameter itself without bounds. soft: takes the inverse of
-    softplus, scaled by the prior's value, in place of the logarithm; it is straight far above the bound, as suits a force law
-    with a wide prior.
+    name: a valid name of a keyword. value: prior mean, in unit. std: standard deviation of the prior, in unit; 0 fixes the
+    parameter at its value. unit: SI unit. bounds: open interval of the parameter. Estimators work in coordinates that keep it
+    there: the logarithm above a lower bound, the logit between two, the parameter itself without bounds. drift: standard
+    deviation of its random walk in one second, in unit per square root of s; 0 for a constant. frame: coordinate frame, "-"
+    for none. soft: whether the coordinate is the inverse of softplus, scaled by the prior's value, in place of the logarithm;
+    it is linear far above the bound, which suits a force law with a wide prior. onset: time from the start, s, in which the
+    drift is a tenth of that, because the prior still holds (a vehicle takes off with the mass that was weighed).
     """
 
     name: str
@@ -100,14 +100,16 @@ class Parameter:
 
 
 class System(ABC):
-    """A model. Subclasses give the four spaces, as class attributes or as properties, and the two functions.
+    """Base of all models. Subclasses give the four spaces, as class attributes or as properties, and the functions `dynamics`
+    and `observe`.
 
-    A System is static to JAX: it must be immutable and hash by value, as a class without fields or a frozen dataclass
-    does. Numbers that change from call to call belong into the parameters.
+    A System is static to JAX: it must be immutable and hash by value, as a class without fields or a frozen dataclass does.
+    Numbers that change from call to call belong into the parameters. In all methods x are the states, u the inputs and p the
+    parameters, by block or parameter name.
 
-    states: what moves. inputs: what is known to act (commands, measured rates). outputs: what is measured. parameters:
-    what is constant or wanders. The blocks' std and noise are the defaults that estimators start from. hidden: states that
-    nothing measures, and that a fit estimates in each window, starting from 0.
+    states: blocks that the dynamics change. inputs: blocks that are known at each time (commands, measured rates). outputs:
+    blocks that are measured. parameters: constants, or random walks. The std and noise of blocks are the defaults of
+    estimators. hidden: names of states that no output measures; a fit estimates them in each window, starting from 0.
     """
 
     states: Space
@@ -125,14 +127,16 @@ class System(ABC):
         """Value of each output block."""
 
     def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
-        """States that follow a target by a lag of first order, in closed form: of each its value dt seconds later, and its mean
-        until then, while the inputs are held. Estimators take these in place of an explicit step, which diverges where dt is
-        longer than the lag. dt may be 0. By default no state has one."""
+        """States that follow a target with a first-order lag, in closed form: the value of each after dt (s) and its mean until
+        then, while the inputs are constant. Estimators use these in place of an explicit step, which diverges if dt is longer
+        than the lag. dt may be 0. By default no state has a lag.
+        """
         return {}
 
     def holds(self, u: Values) -> Bool[Array, ""] | bool:
-        """Whether the model can be trusted under these inputs. Where not (actuators at their limit), estimators follow the
-        measurements, give them little weight, and report OUT_OF_RANGE. By default it always can."""
+        """Whether the model is valid for these inputs, by default always. Where it is not (actuators at their limit),
+        estimators follow the measurements, give the model little weight, and report `OUT_OF_RANGE`.
+        """
         return True
 
     def process_noise(self, x: Values, u: Values, p: Values) -> Values:
@@ -148,11 +152,11 @@ class System(ABC):
         return {}
 
     def regressors(self, x: Values, u: Values, p: Values) -> Values:
-        """What a learned residual may depend on, by name: by default the states and the inputs."""
+        """Quantities that a learned residual may depend on, by name; by default the states and the inputs."""
         return {**u, **x}
 
     def derive(self, x: Values, p: Values) -> Values:
-        """Further numbers by name that follow from states and parameters, to be reported with their uncertainty."""
+        """Further numbers by name that follow from states and parameters. They are reported with their uncertainty."""
         return {}
 
     @property
@@ -162,8 +166,9 @@ class System(ABC):
 
     @property
     def structure(self) -> System:
-        """A System with the same functions, equal for all that differ from it in the priors of their parameters only: what is
-        compiled for one of them serves the others. By default the System itself, since its functions may depend on priors."""
+        """A System with the same functions, which is equal for all Systems that differ in the priors of their parameters only.
+        They share one compiled program. By default the System itself, since its functions may depend on priors.
+        """
         return self
 
     def parameter(self, name: str) -> Parameter:

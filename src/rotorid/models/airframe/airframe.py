@@ -77,9 +77,14 @@ class Rotor:
 
 @dataclasses.dataclass(frozen=True)
 class Airframe:
-    """A vehicle. quantities: by name, see `QUANTITIES`. source: the file. fly_back: its proof on flights held out. lag_of: what
-    follows the commands with the motor time constant, "thrust" or "speed"; "": the file does not say, which means thrust.
-    residual: a learned acceleration that the physics of the file leaves unexplained, None without."""
+    """The geometry and parameters of a vehicle, as an airframe file has them.
+
+    name: of the vehicle. description: one line about it. quantities: each with its unit and standard deviation, by name.
+    rotors: position and axis of each. thrust_curve: from the command to the thrust of one rotor; None if unknown. source:
+    path of the file. fly_back: result of the validation on held-out flights; None without one. lag_of: what follows the
+    commands with the motor time constant, "thrust" or "speed"; "" means that the file does not give it, and thrust is
+    assumed. residual: learned acceleration that the physics of the file does not explain; None without one.
+    """
 
     name: str
     description: str
@@ -98,7 +103,7 @@ class Airframe:
 
     @property
     def arm_relative_std(self) -> float:
-        """Standard deviation of the rotors' distances from the origin over their mean."""
+        """Relative standard deviation of the rotors' distances from the origin."""
         distance = sum(math.hypot(*rotor.position) for rotor in self.rotors)
         return sum(rotor.position_std for rotor in self.rotors) / distance if distance > 0.0 else 0.0
 
@@ -111,19 +116,19 @@ class Airframe:
         return self.quantities.get(name)
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """The number of a quantity, or the default if the file does not give it."""
+        """The value of a quantity with one number, or the default if the file does not give it."""
         quantity = self.get(name)
         return quantity.number if quantity else default
 
     def by_axis(self, name: str) -> float | tuple[float, ...]:
-        """A quantity with one number for all axes, or one for each body axis; 0 where the file does not give it."""
+        """The value of a quantity with one number for all axes or one for each body axis; 0 if the file does not give it."""
         quantity = self.get(name)
         if quantity is None:
             return 0.0
         return quantity.value if len(quantity.value) > 1 else quantity.number
 
     def vector(self, name: str) -> tuple[float, ...]:
-        """The three numbers of a quantity, of which one may stand for all axes; zeros if the file does not give it."""
+        """The three numbers of a quantity; one number stands for all axes. Zeros if the file does not give it."""
         quantity = self.get(name)
         if quantity is None:
             return (0.0, 0.0, 0.0)

@@ -79,15 +79,15 @@ def fly_back(
 
     Args:
         model: the airframe to validate.
-        prior: the airframe as known before, which the model must not be worse than.
+        prior: the airframe before the identification; the model must not be worse.
         flights: validation flights.
-        spans: of each flight the parts to use, start and end in s; None: all of its time in the air.
-        masses: of each flight the masses, from which time on (s) and kg; None: the model's.
+        spans: parts to use of each flight, start and end in s; None: all of its time in the air.
+        masses: masses in each flight, each as its start time (s) and its value (kg); None: the model's mass.
         covariance: names and covariance of the model's parameters; None: the standard deviations of its file, without
             correlations.
-        horizons: of the predictions, s, in rising order.
-        seed: of the block bootstrap and of the vehicles drawn from the covariance.
-        progress: of the predictions, their comparison and the simulation.
+        horizons: prediction horizons, s, in rising order; by default 0.1, 0.5, 1 and 2 s.
+        seed: seed of the block bootstrap and of the vehicles drawn from the covariance.
+        progress: called with the progress of the predictions, their comparison and the simulation.
     Returns:
         Whether the model is accepted, the reasons, and the numbers behind them.
     Raises:

@@ -142,23 +142,23 @@ def identify(
 
     Args:
         flights: logs of one vehicle, one or several, each a Flight or the path of a log.
-        airframe: the prior, as known before, with standard deviations; or its path or name, see `load_airframe`. None: made of
-            the first log's parameters and the mass.
+        airframe: the prior with its standard deviations; or its path or name, see `load_airframe`. None: it is made from the
+            first log's parameters and the mass.
         free: names of the parameters to estimate; None: all that the logs allow.
-        mass: as weighed, kg, alone or with its standard deviation; with an airframe, it replaces the mass there.
-        span: distance of opposite motors, m, for an airframe that is made from the log.
-        known: which of mass and thrust is held fixed; None: the mass where it is given and `free` is not, else the one with
+        mass: weighed mass, kg, or a pair of the mass and its standard deviation; it replaces the mass of the airframe.
+        span: distance between opposite motors, m, for an airframe that is made from the log.
+        known: "mass" or "thrust", which is held fixed; None: the mass where it is given and `free` is not, else the one with
             the smaller relative standard deviation in the airframe.
-        spans: of each flight the parts to use, start and end in s; None: all of its time in the air, less the parts with
-            another mass where the mass is held fixed.
-        progress: of the checks, the passes of the fit, and what follows.
+        spans: parts to use of each flight, start and end in s; None: all of its time in the air, less the parts with another
+            mass where the mass is held fixed.
+        progress: called with the progress of the checks and of the passes of the fit.
     Returns:
         The estimates with their covariance, and the findings of all checks.
     Raises:
         LogError, SignalError: a log cannot be read or lacks a signal, or the logs are of different vehicles.
         AirframeError: the airframe contradicts the logs, or lacks what the fit needs.
-        ExcitationError: a log has no part in the air, or nothing can be identified from it.
-        SettingError: a name in `free` is unknown, or cannot be estimated; an argument has another type.
+        ExcitationError: a log has no time in the air, or nothing can be identified from it.
+        SettingError: a name in `free` is unknown, or cannot be estimated; or an argument has a wrong type.
     Source: SESAME D2.2, section 4.
     """
     flights, prior, known = _inputs(flights, airframe, free, mass, span, known)

@@ -85,13 +85,15 @@ class Innovations:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Track(AbstractDisplay):
-    """The estimates of one estimator over one flight.
+    """The estimates of one estimator over one flight, n rows.
 
-    t: s from the start of the flight. quantities: tracked parameters first, then numbers derived from them. health: a `Health`
-    a row. innovations: by output. nis: normalised innovation squared of nis_dof dimensions. truth: of quantities, where known.
-    detected_changes: times, s, at which the estimator detected a change of its parameters, None for an estimator without change
-    detection; `changes.find_jumps` tells which of them the track confirms. explained: by output, see `prediction`; empty where
-    it was not computed. phases: of the flight, empty where they are not known (see `signals.phases`).
+    estimator: name of the estimator. system: name of the System. t: time from the start of the flight, s. quantities: values
+    and standard deviations by name, tracked parameters first, then numbers derived from them. health: a value of `Health` for
+    each row. innovations: by name of the output. nis: normalised innovation squared. nis_dof: number of dimensions that `nis`
+    sums over. truth: true values by quantity, where known. detected_changes: times, s, at which the estimator detected a
+    change of its parameters; None for an estimator without change detection. `find_jumps` confirms them by the track.
+    explained: variance of each output's change that the model accounts for, %; empty if not computed. phases: phases of the
+    flight; empty if unknown.
     """
 
     estimator: str
@@ -194,12 +196,12 @@ def prepare_samples(
     """Sample a flight on one grid for a System.
 
     Args:
-        flight: with the signals of the System's inputs and outputs.
-        system: its inputs and outputs are sampled.
-        whole: all of the flight; else its parts in the air.
+        flight: flight with the signals of the System's inputs and outputs.
+        system: the System whose inputs and outputs are sampled.
+        whole: whether all of the flight is sampled; else only its parts in the air.
         end: time up to which the flight is used, s; None: to its end.
     Returns:
-        Samples, n rows.
+        The samples, n rows.
     Raises:
         SignalError: an input is missing, or no output is measured.
         ExcitationError: no part in the air with known inputs.
@@ -250,22 +252,22 @@ def track(
     known_mass: float | None = None,
     network: TrainedMassModel | str | Path | None = None,
 ) -> Track:
-    """Track the parameters of a flight's vehicle with settings that suit any flight. It computes in float64.
+    """Track the parameters of a vehicle over a flight, with settings that suit any flight. The computation is in float64.
 
     Args:
-        flight: as read from its log, or the path of the log.
-        airframe: of its vehicle: geometry, thrust curve and priors; or its path or name, see `load_airframe`. None: made of the
-            log's parameters and the mass.
-        estimator: a key of `TRACK_ESTIMATORS`.
-        system: a key of `TRACKED_SYSTEMS`.
-        mass: as weighed, kg, alone or with its standard deviation; with an airframe, it replaces the mass there.
-        span: distance of opposite motors, m, for an airframe that is made from the log.
-        known_mass: kg; the thrust scale is then tracked in place of the mass.
-        network: of `rotorid learn-mass` or its folder, for the estimator "elm"; without an airframe, its own is used.
+        flight: the flight, or the path of its log.
+        airframe: the vehicle's geometry, thrust curve and priors; or a path or name, see `load_airframe`. None: it is made
+            from the log's parameters and the mass.
+        estimator: "ekf", "ukf", "msckf", "swls", "adaptive", "liu-west" or "elm".
+        system: "multirotor", or "multirotor-bare" without motor lag, drag and wind.
+        mass: weighed mass, kg, or a pair of the mass and its standard deviation; it replaces the mass of the airframe.
+        span: distance between opposite motors, m, for an airframe that is made from the log.
+        known_mass: mass, kg, that is held fixed; the thrust scale is then tracked in its place.
+        network: trained network of `rotorid learn-mass`, or its folder, for the estimator "elm"; without an airframe, the
+            network's own is used.
     Returns:
-        Estimates by quantity in SI units, over the parts of the flight in the air. Their health is nowhere OK where the
-        airframe cannot be that of the flight (see `plausibility_findings`). Their bands contain the errors of the model that
-        the flight shows (see `model_errors`).
+        Estimates by quantity in SI units, over the parts of the flight in the air. If the airframe cannot be that of the
+        flight, no row has the health `OK`. The standard deviations include the model errors that the flight shows.
     Raises:
         SettingError: an unknown name, an argument of another type, or a mass that is not positive.
         LogError, AirframeError, ExcitationError: the flight or the airframe cannot be read, or lacks what is needed.

@@ -189,16 +189,16 @@ def wrench(
     model: LearnedModel | None = None,
     faults: FlightFaults | None = None,
 ) -> WrenchTrack:
-    """Estimate the external wrench on the vehicle over its flight.
+    """Estimate the external wrench (force and torque) on a vehicle over a flight.
 
     Args:
-        flight: of `with_rotors`.
-        system: of `wrench_system`, or any rigid multirotor for the flight's rotor data.
-        observer: "mo" (momentum), "acceleration" or "ekf".
-        gain: of the observers, 1/s; not used by the Kalman filter.
-        stds: standard deviations of the System's fixed parameters, of `parameter_stds`.
-        model: the learned model of the System (see `with_residual_model`), whose parameters' errors are correlated.
-        faults: rotors that lost thrust, of `without_lost_thrust`; the flight ends where a motor stops.
+        flight: flight with rotor signals, from `with_rotors`.
+        system: rigid multirotor for the flight's rotor signals, from `wrench_system`.
+        observer: "mo" (momentum-based), "acceleration" or "ekf" (extended Kalman filter).
+        gain: gain of the observers, 1/s; by default 10. The Kalman filter does not use it.
+        stds: standard deviations of the System's fixed parameters, from `parameter_stds`.
+        model: learned model that the System has, which gives the correlations of its parameters' errors.
+        faults: rotors that lost thrust, from `without_lost_thrust`; the estimate ends where a motor stops.
     Returns:
         Force (world axes, N) and torque (body axes, N m) with their covariance.
     Raises:
