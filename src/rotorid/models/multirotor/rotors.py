@@ -68,8 +68,8 @@ def allocation(
         arm_scale: s_r, factor of all positions.
         tilt_scale: s_t, factor of all tilt angles.
     Returns:
-        G, 6 x rotors: force x, y, z (N/N) and torque about the centre of mass x, y, z (N m/N) of each rotor's
-        thrust.
+        The matrix, 6 x rotors. A column has the force x, y, z (N/N) and the torque about the centre of mass x, y, z (N m/N)
+        of a rotor's thrust.
     Raises:
         AirframeError: there are no rotors.
     Source: Alharbat 2025, eqs. 1-3.
