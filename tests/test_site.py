@@ -109,7 +109,7 @@ def test_names_and_shapes_in_the_reference(site: Path) -> None:
         r'keywords of <a [^>]*href="#rotorid.estimators.Tuning.of"><code>Tuning.of</code></a>', page
     )
     text = re.sub(r"<[^>]+>", "", page)
-    assert 'times: Float[ndarray, "n"]' in re.sub(
+    assert 'times: Float64[ndarray, "n"]' in re.sub(
         r"<[^>]+>", "", (site / "reference" / "logs.html").read_text()
     )
     assert "\N{GREEK SMALL LETTER TAU}" not in text  # an argument keeps its name
