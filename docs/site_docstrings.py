@@ -23,7 +23,7 @@ NAMES = r"\w+(?: \([^()]*\))?(?:, \w+(?: \([^()]*\))?)*"
 FIELD = re.compile(rf"(?:^|(?<=[.;] ))({NAMES}): ")
 NAME = re.compile(r"(\w+)(?: \(([^()]*)\))?(?:, |$)")
 GROUP = re.compile(r"^    (\w+(?:, \w+)+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
-CODE = re.compile(r"(?<![`\[])`(\w+)((?:\.\w+)?(?:\(\))?)`(?!`)")
+CODE = re.compile(r"(?<![`\[])`(\w+)((?:\.\w+)?)(?:\([^`]*\))?`(?!`)")
 MADE_FROM_FIELDS = {"eqx.Module", "Module", "NamedTuple"}
 KIND = griffe.ParameterKind.positional_or_keyword
 ABSTRACT = {"AbstractVar", "AbstractClassVar"}
@@ -110,7 +110,7 @@ def link(match: re.Match[str], thing: griffe.Object) -> str:
     if name not in entries() or name in own:
         return match[0]
     target = entries()[name]
-    member = match[2].removesuffix("()").removeprefix(".")
+    member = match[2].removeprefix(".")
     if member:
         root = thing.package
         found = root[target.removeprefix("rotorid.")].all_members.get(member)

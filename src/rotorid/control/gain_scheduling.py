@@ -95,10 +95,12 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class GainSchedule:
-    """A gain-scheduled controller, u = K(rho) x, designed by `gain_schedule`.
+    """A gain-scheduled controller, `u = K(rho) x`, designed by `gain_schedule`.
 
-    model, box: of the design. cost: bound of the cost relative to the cost of the LQR at the centre of the box, mean over
-    initial states with equal cost of that LQR. 1: as good as that LQR.
+    model: LPV model of the design. box: bounds of its parameters rho. method: "cost" or "local", see `gain_schedule`. blocks:
+    gains of the independent blocks of the model. certificate: properties of the closed loops, verified at the vertices of the
+    box. cost: bound of the cost relative to that of the LQR at the centre of the box, as the mean over initial states of
+    equal cost; 1 is as good as that LQR.
     """
 
     model: Lpv
@@ -156,13 +158,15 @@ def gain_schedule(
     """Design a gain-scheduled controller of an LPV model for all rho in a box, with its certificate.
 
     Args:
-        model, box: LPV model with n states and m inputs, and bounds of its parameters rho.
-        Q, R: weights (n, n) of the states and (m, m) of the inputs, symmetric positive definite; entries
-            between blocks of the model must be 0.
+        model: LPV model with n states and m inputs.
+        box: bounds of the model's parameters rho.
+        Q: weights (n, n) of the states, symmetric positive definite; entries between blocks of the model must be 0.
+        R: weights (m, m) of the inputs, likewise.
         method: "cost": one program finds the gains that minimise the bound of the cost. "local": the gain at each vertex is
             that of its LQR, and only the bound is computed.
         decay: least decay rate beta, 1/s.
-        damping, max_rate: least damping ratio and largest decay rate (1/s) of the poles, only for "cost".
+        damping: least damping ratio of the poles, only for "cost"; None: no limit.
+        max_rate: largest decay rate of the poles, 1/s, only for "cost"; None: no limit.
     Returns:
         The gains at the vertices of each block, the certificate and the cost relative to the LQR.
     Raises:

@@ -68,9 +68,10 @@ class ControllerState:
 class HeadingController:
     """State feedback along a trajectory, of one quadrotor or of several in parallel (leading axes).
 
-    vehicle: of the design. control: a schedule, or a constant gain K. uses_lift: whether lift and pulls follow from
-    the tracked mass and the tilt, instead of the hover of the vehicle; default: True for a schedule, False for a gain.
-    rotor_speed: limits, rad/s. specific_thrust: limits of U1 over the mass, m/s^2.
+    vehicle: the quadrotor that the controller is designed for. control: a gain schedule, or a constant gain K. uses_lift:
+    whether the vertical and the horizontal acceleration by the thrust follow from the tracked mass and the tilt, and not from
+    the hover of the vehicle; by default True for a schedule and False for a gain. rotor_speed: lower and upper limit, rad/s.
+    specific_thrust: lower and upper limit of the thrust over the mass, m/s^2.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class HeadingController:
     def rho(
         self, x: Float[np.ndarray, "*batch 12"], mass: Numbers, state: ControllerState
     ) -> Float[np.ndarray, "*batch k"]:
-        """The parameters of the model at x and the rotor speeds of a controller state. mass: kg."""
+        """Parameters rho of the model at the state x and the rotor speeds of a controller state. mass: tracked mass, kg."""
         return self._rho(x, state.speeds**2 @ self._allocation[0], mass, state)
 
     def _gain(self, rho: Float[np.ndarray, "*batch k"]) -> Float[np.ndarray, "... m n"]:

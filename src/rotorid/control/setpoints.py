@@ -38,7 +38,7 @@ Place = Float[Array, " 3"] | tuple[float, float, float]
 
 
 class Move(eqx.Module):
-    """From rest to rest along a straight line, with minimum jerk.
+    """A straight line from rest to rest, with minimum jerk.
 
     start: time, s. duration: s. by: displacement, m, world frame.
     """
@@ -57,8 +57,8 @@ class Move(eqx.Module):
 class Lissajous(eqx.Module):
     """Sinusoids of position and yaw: circles and figures of eight.
 
-    start, duration: s. amplitude (m, world frame), period (s), phase (rad): of x, y and z. ramp: duration of the
-    increase at the start and of the decrease at the end, s. yaw_amplitude: rad. yaw_period: s.
+    start: time, s. duration: s. amplitude: of x, y and z, m, world frame. period: of x, y and z, s. phase: of x, y and z,
+    rad. ramp: duration of the increase at the start and of the decrease at the end, s. yaw_amplitude: rad. yaw_period: s.
     """
 
     start: Number
@@ -79,7 +79,12 @@ class Lissajous(eqx.Module):
 
 
 class Chirp(eqx.Module):
-    """amplitude sin(phase), with a frequency that increases linearly from low to high (Hz) in duration s."""
+    """A sinusoid whose frequency increases linearly.
+
+    channel: "roll" or "pitch" (tilt, rad), "rate_x", "rate_y" or "rate_z" (body rate, rad/s), or "thrust" (share of the
+    weight). amplitude: in the unit of the channel. start: time, s. duration: s. low: frequency at the start, Hz. high:
+    frequency at the end, Hz.
+    """
 
     channel: str = eqx.field(static=True)
     amplitude: Number
@@ -95,7 +100,11 @@ class Chirp(eqx.Module):
 
 
 class Doublet(eqx.Module):
-    """amplitude for width s from start on, then -amplitude for width s."""
+    """A pulse of `amplitude`, then one of `-amplitude`.
+
+    channel: "roll" or "pitch" (tilt, rad), "rate_x", "rate_y" or "rate_z" (body rate, rad/s), or "thrust" (share of the
+    weight). amplitude: in the unit of the channel. start: time, s. width: duration of each pulse, s.
+    """
 
     channel: str = eqx.field(static=True)
     amplitude: Number
@@ -109,7 +118,11 @@ class Doublet(eqx.Module):
 
 
 class Multisine(eqx.Module):
-    """Sum of sinusoids: amplitude / sqrt(n) sum_k sin(2 pi f_k (t - start) + phase_k), f in Hz, for duration s."""
+    """A sum of n sinusoids: `amplitude / sqrt(n) sum_k sin(2 pi f_k (t - start) + phi_k)`.
+
+    channel: "roll" or "pitch" (tilt, rad), "rate_x", "rate_y" or "rate_z" (body rate, rad/s), or "thrust" (share of the
+    weight). amplitude: in the unit of the channel. start: time, s. duration: s. frequencies: f_k, Hz. phases: phi_k, rad.
+    """
 
     channel: str = eqx.field(static=True)
     amplitude: Number
@@ -151,7 +164,7 @@ class Setpoint(NamedTuple):
 class Setpoints(eqx.Module):
     """The set points of a flight: the sum of all moves and of all excitations.
 
-    start: initial position, m, world frame. yaw: initial yaw, rad.
+    start: initial position, m, world frame. moves: of position and yaw. excitations: of any channel. yaw: initial yaw, rad.
     """
 
     start: Place = (0.0, 0.0, 3.0)

@@ -118,13 +118,13 @@ class Predicted(eqx.Module):
 
 
 class AdaptiveEstimate(Estimate):
-    """An estimate with the last change and the parameters some time ago.
+    """The estimate of the adaptive filter. The other fields are those of `Estimate`.
 
     Attributes:
-        since_change: s since the last change of the most probable hypothesis; a large number for no change.
+        since_change: time since the last change by the most probable hypothesis, s; a large number without change.
         change_probability: probability of a change within the time that the branches cover.
-        lagged: the tracked parameters `lag` ago, in their units.
-        lagged_std: their standard deviations.
+        lagged: the tracked parameters at the time `lag` before the sample, in their units.
+        lagged_std: standard deviations of the lagged parameters.
     """
 
     since_change: Float[Array, "*n"]
@@ -134,7 +134,7 @@ class AdaptiveEstimate(Estimate):
 
 
 class Adaptive(AbstractEstimator):
-    """The adaptive filter; `adaptive(system)` makes it.
+    """The adaptive filter. It is made by `adaptive(system)`.
 
     branches: number of hypotheses with a recent change; 0 for a System with known changepoints and no others.
     """

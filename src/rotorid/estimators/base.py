@@ -96,10 +96,10 @@ EstimateT = TypeVar("EstimateT", bound=Estimate)
 
 
 class AbstractEstimator(eqx.Module):
-    """Estimator over the System of its `joint`.
+    """Base of all estimators.
 
-    takes_varying_noise: whether it uses the System's `process_noise` and `measurement_noise`. If not, a System with varying
-    noise raises SettingError.
+    joint: model of the states and the tracked parameters. takes_varying_noise: whether it uses the System's `process_noise`
+    and `measurement_noise`. If not, a System with varying noise raises SettingError.
     """
 
     joint: eqx.AbstractVar[Joint]

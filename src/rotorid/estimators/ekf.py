@@ -35,7 +35,7 @@ from rotorid.signals.samples import Samples
 
 
 class EKF(AbstractGaussianFilter):
-    """Extended Kalman filter: `EKF(Joint(system), Tuning.of(Joint(system)))`, or `ekf(system)`."""
+    """Extended Kalman filter. It is made by `ekf(system)`, or by `EKF(Joint(system), Tuning.of(Joint(system)))`."""
 
     joint: Joint = eqx.field(static=True)
     tuning: Tuning

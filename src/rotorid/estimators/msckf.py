@@ -60,9 +60,9 @@ class Clones(eqx.Module):
 
 
 class MSCKF(AbstractGaussianFilter):
-    """Multi-state constraint Kalman filter, or `msckf(system)`.
+    """Multi-state constraint Kalman filter. It is made by `msckf(system)`.
 
-    shares: of a measurement's information, by use; as many as the window is long.
+    shares: share of a measurement's information in each use, as many as the window is long.
     """
 
     joint: Joint = eqx.field(static=True)

@@ -75,10 +75,10 @@ class Window(eqx.Module):
 
 
 class SWLS(AbstractGaussianFilter):
-    """Sliding-window least squares, or `swls(system)`.
+    """Sliding-window least-squares estimator. It is made by `swls(system)`.
 
-    nodes: joint points in the window. iterations: Gauss-Newton steps a sample. threshold: of the robust loss, in the standard
-    deviations of a one-dimensional normal, as the gate's.
+    nodes: number of points in the window. iterations: number of Gauss-Newton steps for each sample. threshold: distance at
+    which the robust loss begins, in standard deviations of a one-dimensional normal distribution.
     """
 
     joint: Joint = eqx.field(static=True)

@@ -55,20 +55,21 @@ ONSET_DRIFT = 0.1
 
 
 class Tuning(eqx.Module):
-    """Priors, noises and thresholds. Differentiable, and `vmap` runs many tunings at once.
+    """Priors, noise and thresholds of an estimator. Estimates are differentiable in them, and `vmap` runs many tunings at
+    once.
 
     Attributes:
         values: prior means of all parameters, in their units.
-        coordinate: priors of the tracked parameters, in estimation coordinates.
-        coordinate_std: their standard deviations.
-        drift: of the same coordinates, per square root of s.
-        drift_share: share of its drift that each of them has, except after a reset, see `drift_std`.
-        onset: s from the start in which each of them drifts less, see `Parameter`.
-        initial: prior of the states.
-        initial_std: its standard deviation, per tangent dimension.
-        process_noise: per tangent dimension of the states, per square root of s.
+        coordinate: prior means of the tracked parameters, in estimation coordinates (see `Parameter`).
+        coordinate_std: standard deviations of the priors, in estimation coordinates.
+        drift: random walk of the tracked parameters, in estimation coordinates per square root of s.
+        drift_share: factor of the drift of each tracked parameter, except after a reset, see `drift_std`.
+        onset: time from the start in which each of them drifts less, s, see `Parameter`.
+        initial: prior mean of the states.
+        initial_std: standard deviation of the initial states, per tangent dimension.
+        process_noise: per tangent dimension of the states, in their unit per square root of s.
         measurement_noise: standard deviation per tangent dimension of the outputs.
-        thresholds: of gates and resets.
+        thresholds: thresholds of gates and resets.
     """
 
     values: Float[Array, " all"]
@@ -90,9 +91,10 @@ class Tuning(eqx.Module):
         extra: Float[Array, ""] | float = 0.0,
         is_recovering: Bool[Array, ""] | bool = False,
     ) -> Float[Array, " parameters"]:
-        """Standard deviation that the parameters gain in dt (s), `elapsed` s after the start.
+        """Standard deviation that the parameters gain by drift in an interval, in estimation coordinates.
 
-        extra: s of drift by a reset. is_recovering: whether a reset was shortly before; the drift is then the whole one.
+        dt: length of the interval, s. elapsed: time since the start, s. extra: time by which a reset lengthens the drift, s.
+        is_recovering: whether a reset was shortly before; the share of the drift is then 1.
         """
         early = jnp.where(elapsed < self.onset, ONSET_DRIFT**2, 1.0)
         share = jnp.where(is_recovering, 1.0, self.drift_share)
@@ -125,25 +127,26 @@ class Tuning(eqx.Module):
     ) -> Tuning:
         """The default tuning of a System, with replacements.
 
-        Estimators that differ only in their tunings share one compiled program, and `stack_tunings` runs them at once. A System
-        built with another prior is compiled again.
+        Estimators that differ only in their tunings share one compiled program, and `stack_tunings` runs them at once. A
+        System built with another prior is compiled again.
 
         Args:
-            joint: of the System.
+            joint: joint model of the System.
             measurement_noise: standard deviations by output block, in the block's unit.
             process_noise: standard deviations by state block, in the block's unit per square root of s.
-            priors: by parameter.
-            drift_shares: by parameter, 1 by default, see `drift_share`.
-            gate: standard deviations beyond which a block of measurements is rejected.
-            patience: s of rejections after which the state of the block's name is reset.
-            bias_gate: standard deviations of the running mean of innovations beyond which the parameters are reset.
-            bias_memory: s over which that mean runs.
-            least_bias: standard deviations of an innovation; a smaller mean is covered by the assumed noise.
-            slow_bias_gate: as bias_gate, of the running mean over 4 s.
-            doubtful_bias: as bias_gate; beyond it the health of the estimate is INCONSISTENT.
-            max_gap: s without samples after which all states are reset.
+            priors: priors by name of the parameter.
+            drift_shares: factors of the drift by name of the parameter, 1 by default, see `drift_share`.
+            gate: number of standard deviations beyond which a block of measurements is rejected; by default 5.
+            patience: time of rejections, s, after which the state of the block's name is reset.
+            bias_gate: number of standard deviations of the running mean of innovations beyond which the parameters are reset.
+            bias_memory: time constant of that mean, s.
+            least_bias: a mean below this many standard deviations of an innovation causes no reset: the assumed noise covers
+                it.
+            slow_bias_gate: as `bias_gate`, for the running mean over 4 s.
+            doubtful_bias: as `bias_gate`; beyond it the health of the estimate is `INCONSISTENT`.
+            max_gap: time without samples, s, after which all states are reset.
         Raises:
-            SettingError: for a block or parameter that the System does not have.
+            SettingError: a keyword names a block or parameter that the System does not have.
         """
         drift_shares = drift_shares or {}
         for name in (*(priors or {}), *drift_shares):

@@ -39,7 +39,7 @@ _CENTRE_WEIGHT = 0.2
 
 
 class UKF(AbstractGaussianFilter):
-    """Unscented Kalman filter: `UKF(Joint(system), Tuning.of(Joint(system)))`, or `ukf(system)`."""
+    """Unscented Kalman filter. It is made by `ukf(system)`, or by `UKF(Joint(system), Tuning.of(Joint(system)))`."""
 
     joint: Joint = eqx.field(static=True)
     tuning: Tuning

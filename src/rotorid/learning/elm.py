@@ -179,14 +179,16 @@ def _is_finite(x: Any) -> bool:
 
 
 class ELMRegressor(_RandomLayerRegressor):
-    """Extreme learning machine, regularised if alpha > 0: algorithm 1 of SESAME D2.2.
+    """Extreme learning machine, regularised if `alpha` is above 0: algorithm 1 of SESAME D2.2.
 
-    hidden: number of nodes. activation: one of sigmoid, tanh, sine, gaussian and relu, or an elementwise function of an
-    array. alpha: weight lambda of |beta|^2. scaling: of the inputs: "standard", by mean and standard deviation of the
-    training data; None; or (mean, scale), each a number or one for each input. weight_scale: standard deviation of the
-    bias of a node, and of its weighted sum of standardised inputs. random_state: of the layer.
+    hidden: number of nodes. activation: "sigmoid", "tanh", "sine", "gaussian" or "relu", or an elementwise function of an
+    array. alpha: weight of the squared norm of the output weights in the loss. scaling: scaling of the inputs: "standard", by
+    mean and standard deviation of the training data; None; or (mean, scale), each a number or one for each input.
+    weight_scale: standard deviation of the bias of a node, and of its weighted sum of standardised inputs. random_state: seed
+    of the random layer.
 
-    After `fit`: input_weights_ (inputs by hidden), bias_, mean_, scale_, output_weights_ and noise_variance_.
+    After `fit` it has `input_weights_` (inputs by hidden), `bias_`, `mean_`, `scale_`, `output_weights_` and
+    `noise_variance_`.
     """
 
     def __init__(
@@ -214,13 +216,13 @@ class ELMRegressor(_RandomLayerRegressor):
 class OSELMRegressor(_RandomLayerRegressor):
     """Online sequential extreme learning machine: algorithm 2 of SESAME D2.2, for chunks of any size.
 
-    For any chunks the result is that of ELMRegressor with all samples so far. With alpha = 0 and fewer samples than nodes,
-    it is the fit of minimum norm.
+    The result does not depend on the chunks: it is that of `ELMRegressor` with all samples so far. With `alpha` = 0 and fewer
+    samples than nodes, it is the fit of minimum norm. If the first chunk is small or not representative, give (mean, scale)
+    for the scaling; the scale of a single sample is its magnitude. The settings that are not listed, and the attributes after
+    `fit`, are those of `ELMRegressor`.
 
-    forgetting: f in (0, 1]; a sample that is k samples old has the weight f^k. alpha is not forgotten. scaling: see
-    ELMRegressor, but "standard" uses mean and standard deviation of the first chunk for all chunks. If the first chunk
-    is small or not representative, give (mean, scale); the scale of a single sample is its magnitude. The other
-    settings and the attributes after `fit` are those of ELMRegressor.
+    forgetting: f in (0, 1]; a sample that is k samples old has the weight f^k. The weight `alpha` is not forgotten. scaling:
+    as for `ELMRegressor`, but "standard" uses mean and standard deviation of the first chunk for all chunks.
     """
 
     def __init__(

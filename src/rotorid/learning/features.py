@@ -230,10 +230,10 @@ def predict_mass(
 class MassRegressor:
     """A regressor of the mass and its standard deviation, fitted by `fit_variance_model`.
 
-    regressor: of the mass, kg. variance_model: of the logarithm of the variance of the error in kg^2, clipped to
-    limits, from the differences between windows. typical_differences: one for each pair of adjacent windows.
-    training_range: smallest and largest value of each feature in the training, 1/kg. mass_std: standard deviation of its
-    masses, kg.
+    regressor: of the mass, kg. variance_model: regressor of the logarithm of the error's variance in kg^2 from the
+    differences between windows. typical_differences: one for each pair of adjacent windows. limits: lower and upper limit of
+    that logarithm. training_range: smallest and largest value of each feature in the training, 1/kg. mass_std: standard
+    deviation of the masses in the training, kg.
     """
 
     regressor: Any
@@ -263,8 +263,9 @@ class MassRegressor:
         return value, np.sqrt(variance + (self.mass_std * outside) ** 2 + difference**2)
 
     def extrapolation(self, X: Float[np.ndarray, "n windows"]) -> Float[np.ndarray, " n"]:
-        """How far features X (1/kg) are outside the range of the training: 0 inside, 1 at half the width of the range from its
-        edge; of the feature that is furthest outside."""
+        """Distance of features X (1/kg) from the range of the training, for the feature that is furthest outside: 0 inside
+        the range, 1 at half its width beyond its edge.
+        """
         low, high = self.training_range
         half = np.maximum(0.5 * (high - low), np.finfo(float).eps * np.abs(high) + np.finfo(float).tiny)
         return np.max(np.maximum(np.maximum(low - X, X - high), 0.0) / half, axis=1)

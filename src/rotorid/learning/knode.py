@@ -53,10 +53,10 @@ _MIN_DECREASE = 1e-3  # relative decrease of the loss that restarts the patience
 class Training:
     """Settings of a training.
 
-    rate: learning rate of Adam. batch: share of the training windows in a step. patience: number of epochs without a
-    smaller validation loss after which the training stops. epochs: largest number. seeds: one member for each.
-    linear_start: whether the initial L is the least-squares estimate from the rate errors instead of 0. precision: of
-    the predictions and of Adam.
+    rate: learning rate of Adam. batch: share of the training windows in a step. patience: number of epochs without a smaller
+    validation loss after which the training stops. epochs: largest number of epochs. seeds: seeds of the ensemble, one for
+    each member. linear_start: whether the linear part L begins at the least-squares estimate from the rate errors, and not at
+    0. precision: "float32" or "float64", of the predictions and of Adam.
     """
 
     rate: float = 1e-3

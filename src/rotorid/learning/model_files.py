@@ -38,13 +38,13 @@ _FORMAT = 1
 
 @dataclasses.dataclass(frozen=True)
 class LearnedModel:
-    """An airframe and a residual.
+    """An airframe and a learned residual.
 
-    airframe: its own residual is not used. residual: None for a model with identified parameters only. horizon: steps of the
-    predictions in training. loss: of the residual on held-out data, 1 without residual. flights: names of the training flights.
-    notes: limitations of the model. quantities: names of the identified quantities ("mass", "inertia_x"). correlation: of their
-    errors; their standard deviations are in the airframe. rotor_input: rotor signal of the training flights, "" if the model is
-    valid for any.
+    airframe: the airframe; a residual in it is not used. residual: the residual; None for a model with identified parameters
+    only. horizon: number of steps of the predictions in training. loss: loss on held-out data relative to that without the
+    residual; 1 without a residual. flights: names of the training flights. notes: limitations of the model. quantities: names
+    of the identified quantities ("mass", "inertia_x"). correlation: correlation matrix of their errors; their standard
+    deviations are in the airframe. rotor_input: rotor signal of the training flights; "" if the model is valid for any.
     """
 
     airframe: Airframe

@@ -65,16 +65,17 @@ KINDS: Final[Mapping[str, SignalKind]] = {
     "true_torque": SignalKind("N m", "body", _XYZ, "true external torque", 1e6),
     "true_wind": SignalKind("m/s", "world", _XYZ, "true velocity of the air", 1e3),
 }
-"""Every signal of the flight table."""
+"""Every signal of the flight table by name, with its unit, frame, endings of columns and meaning, and the magnitude (in the
+unit) beyond which readers discard a row. The [log formats](../formats.md) describe the flight table.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Signal:
     """One measured quantity on its own clock.
 
-    name: a key of `KINDS`. times: s from the start of the flight, strictly increasing. values: one row a
-    time, in the unit and frame of its kind. source: where it was read from
-    ("vehicle_local_position.vx/vy/vz, NED to ENU").
+    name: a key of `KINDS`. times: s from the start of the flight, strictly increasing. values: one row for each time, in the
+    unit and frame of its kind. source: field of the log and its conversion ("vehicle_local_position.vx/vy/vz, NED to ENU").
     """
 
     name: str

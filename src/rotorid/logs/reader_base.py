@@ -31,8 +31,8 @@ HEAD: Final = 65536
 class LogFile:
     """A file, or the folder of a ROS bag, that `read` was given. It is read once, and only as far as it is needed.
 
-    path: of the file. mapping: of the TOML file beside it, None without one. unpacked: its content, where the file is an
-    archive; None for one that is not.
+    path: of the file. mapping: path of the TOML file with the mapping; None without one. unpacked: content of the archive;
+    None for a file that is no archive.
     """
 
     def __init__(self, path: Path, mapping: Path | None = None, unpacked: bytes | None = None) -> None:
@@ -59,7 +59,7 @@ class LogFile:
             return b""
 
     def options(self, *tables: str) -> Options | None:
-        """The mapping's settings for a log that is no table. tables: those that it may have.
+        """Settings of the mapping for a log that is no table. tables: names of the tables that the mapping may have.
 
         Raises SignalError, LogError or LogFormatError for a mapping that does not fit.
         """
@@ -139,10 +139,10 @@ _UNIX: Final = (1e9, 4e9)  # s: years 2001 to 2096; no vehicle is on for 30 year
 
 
 class Collector:
-    """Gathers the signals of one file, cleaned, with notes.
+    """Collects the signals of one log file for a reader. It removes invalid rows, and adds notes about them.
 
-    path: the file. format: as in `Flight.format`. clock: what the log's own clock reads, in s, where the
-    times given to `add` are zero.
+    path: the file. format: as in `Flight.format`. clock: time of the log's own clock, s, at which the times given to `add`
+    are zero.
     """
 
     def __init__(self, path: Path, format: str, clock: float = 0.0):
@@ -166,7 +166,11 @@ class Collector:
         self.timed_notes.append((text, [float(t) for t in times]))
 
     def add(self, name: str, times: np.ndarray, values: np.ndarray, source: str) -> None:
-        """Add one signal: times in s after `clock`, values in the unit and frame of its kind, NaN where missing."""
+        """Add one signal.
+
+        name: a key of `KINDS`. times: s after `clock`. values: a row for each time, in the unit and frame of its kind; NaN
+        where missing. source: field of the log and its conversion.
+        """
         times = np.asarray(times, np.float64)
         values = np.asarray(values, np.float64).reshape(len(times), -1) if len(times) else np.empty((0, 1))
         times, values = self._whole_rows(name, times, values)
@@ -187,8 +191,12 @@ class Collector:
         identity: str = "",
         boot: float = math.nan,
     ) -> Flight:
-        """The flight; t = 0 is the first sample of motion, or `clock` where `shift` is off. boot: Unix time in s at which the
-        log's own clock reads 0; that clock may itself be one of Unix time."""
+        """The flight. Its t = 0 is the first sample of motion, or `clock` if `shift` is off.
+
+        vehicle: as the log describes it. parameters: the vehicle's own settings. shift: whether t = 0 is the first sample of
+        motion. identity: serial number of the autopilot. boot: Unix time, s, at which the log's own clock reads 0; that clock
+        may itself be one of Unix time.
+        """
         if not self.signals:
             reason = "; ".join(self.notes) or "it has none of the topics that are read"
             raise LogFormatError(f"{self.path}: this log has no signal that rotorid can use ({reason})")

@@ -40,10 +40,10 @@ def with_residual(system: System, residual: Residual) -> System:
 
     Args:
         system: any System.
-        residual: heads and their weights; the weights become parameters of the System.
+        residual: the learned residual; its weights become parameters of the System.
     Returns:
-        The System with x' = f(x, u, p) + phi(x, u). A RigidMultirotor stays one, since its observers need
-        that type.
+        The System with `x' = f(x, u, p) + phi(x, u)`, where phi is the residual. A `RigidMultirotor` stays one, since its
+        observers need that type.
     Source: Alharbat 2025, eq. 16.
     """
     weights = tuple(residual_parameters(residual).values())

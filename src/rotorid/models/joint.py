@@ -27,10 +27,13 @@ _LEAST_SQUARE = 1e-12  # of a measured quaternion's length
 
 @dataclasses.dataclass(frozen=True)
 class Joint:
-    """The joint model of states and tracked parameters.
+    """The joint model of states and tracked parameters, on which estimators work.
 
-    method: how one step is integrated. rates: names of tracked parameters whose rates (of the coordinate, per second) are
-    states too, after the parameters.
+    Its point z has the states, then the tracked parameters in estimation coordinates (see `Parameter`), then the rates of
+    some of them. In all methods u are the inputs and values the prior means of all parameters (see `values`), both packed.
+
+    system: any System. method: integrator of a step. rates: names of tracked parameters whose rates (of the coordinate, per
+    second) are states too.
     """
 
     system: System
@@ -98,17 +101,16 @@ class Joint:
         covariance: Float[Array, "parameters parameters"],
         values: Float[Array, " all"],
     ) -> tuple[Float[Array, " derived"], Float[Array, " derived"], Float[Array, "derived parameters"]]:
-        """Numbers that the System derives, in the order of `derived_units`.
+        """Numbers that the System derives, in the order of `derived_units`. Their covariance is `J P J^T`, to first order.
 
-            std^2 = J P J^T,      J = d derived / d tracked
 
         Args:
             tracked: values of the tracked parameters, in their units.
-            states: of the System, flat.
-            covariance: P, of the tracked parameters.
-            values: of all parameters.
+            states: states of the System, packed.
+            covariance: covariance P of the tracked parameters.
+            values: values of all parameters, packed.
         Returns:
-            The numbers, their standard deviations, and J.
+            The numbers, their standard deviations, and their derivatives J with respect to the tracked parameters.
         """
 
         def derive(tracked: Float[Array, " parameters"]) -> Float[Array, " derived"]:
@@ -164,7 +166,7 @@ class Joint:
         p: Values,
         dt: Float[Array, ""] | float,
     ) -> Float[Array, " states"]:
-        """The states alone dt seconds later, with these parameters. space: of the states."""
+        """The states alone after dt (s), with the parameters p by name. space: space of the states."""
         system, inputs = self.system, self.inputs(u)
 
         def rate(point):
@@ -256,8 +258,9 @@ class Joint:
     def take_measured(
         self, z: Float[Array, " size"], is_taken: Bool[Array, " blocks"], y: Float[Array, " outputs"]
     ) -> Float[Array, " size"]:
-        """The point with the states that have the names of some output blocks replaced by their measurements; a rotation by the
-        unit quaternion nearest to its measurement."""
+        """The point with some states replaced by the measurements of the output blocks with the same names; a rotation is
+        replaced by the unit quaternion nearest to its measurement.
+        """
         states, outputs = self.system.states, self.system.outputs
         for i, (name, slot) in enumerate(outputs.stored.items()):
             if name in states and states[name].shape == outputs[name].shape:

@@ -24,7 +24,10 @@ CHANGE = "change"
 
 @dataclasses.dataclass(frozen=True)
 class KnownChangepoints(WrappedSystem):
-    """A System with the input `change` after its own inputs."""
+    """A System with the additional input `change`, which is 1 at known changepoints and else 0.
+
+    system: any System.
+    """
 
     def __post_init__(self) -> None:
         if CHANGE in self.system.inputs:

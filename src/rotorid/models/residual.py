@@ -40,11 +40,14 @@ LEARNED = ("W_1", "b_1", "W_2", "b_2", "L")
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """A network with one hidden layer for the rate of one block of the states.
+    """A network with one hidden layer, which gives the rate phi of one block of the states.
 
-    output: the block. inputs: blocks of states and inputs that it depends on. turned: those of them, and of the outputs, that
-    are world vectors and are seen in the body frame. attitude: the rotation that turns them. hidden: nodes. activation:
-    sigma. linear: whether there is L. fades: whether phi goes to 0 beyond the training inputs.
+    `phi(z) = s (W_2 sigma(W_1 z + b_1) + b_2 + L z)` with the normalised inputs z.
+
+    output: name of the state block. inputs: names of the states and inputs that it depends on. turned: names of inputs and
+    outputs that are world vectors; the network has them in the body frame. attitude: name of the rotation from body to world.
+    hidden: number of nodes. activation: the function sigma. linear: whether there is a linear part L. fades: whether phi goes
+    to 0 outside of the training inputs.
     """
 
     output: str
@@ -159,7 +162,10 @@ def _variance(weights: Mapping[str, Any], d: Any, b: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Residual:
-    """A learned residual: the heads and their weights, as numbers. Equal to another where all of these are."""
+    """A learned residual. Two residuals are equal if their heads and all their weights are.
+
+    heads: one network for each state block. weights: weights of each head, by name.
+    """
 
     heads: tuple[Head, ...]
     weights: tuple[Mapping[str, np.ndarray], ...]
@@ -171,7 +177,7 @@ class Residual:
 
     @cached_property
     def digest(self) -> str:
-        """Of all its numbers."""
+        """Hash of all weights."""
         hash_ = hashlib.sha256(repr(self.heads).encode())
         for weights in self.weights:
             for name in sorted(weights):

@@ -7,12 +7,12 @@ from jaxtyping import Float, Int
 
 
 def rmspe(estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> float:
-    """The root mean square percentage error.
+    """Root mean square percentage error.
 
     Args:
         estimate, truth: of one quantity, in the same unit, n rows.
     Returns:
-        100 sqrt(mean ((estimate - truth) / truth)^2), %.
+        The root mean square of `(estimate - truth) / truth`, %.
     Source: SESAME D2.2, eq. 48.
     """
     return float(100.0 * np.sqrt(np.mean(((estimate - truth) / truth) ** 2)))

@@ -48,11 +48,11 @@ def measured_noise(
 
     Args:
         samples: n rows of the outputs.
-        outputs: their blocks with the assumed noise.
-        coloured: by output, the standard deviation of noise that is not white, see `coloured_noise`, in its unit.
+        outputs: blocks of the outputs with their assumed noise.
+        coloured: standard deviation of noise that is not white, by output, in its unit.
     Returns:
-        Standard deviation of each component by output, in its unit, the largest of the estimated, the coloured and the
-        assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
+        The standard deviation of each component by output, in its unit; it is the largest of the estimated, the coloured and
+        the assumed one. Rotations, and outputs with fewer than 50 measurements, are left out.
     """
     y, mask = np.asarray(samples.y), np.asarray(samples.mask)
     coloured = coloured or {}

@@ -31,11 +31,11 @@ STEP = 0.001
 
 @dataclasses.dataclass(frozen=True)
 class Plant:
-    """Effects on the simulated vehicle other than thrust and weight; by default none.
+    """Effects on the simulated vehicle other than thrust and weight; by default none. Wind acts by drag only.
 
-    motor_time_constant: tau, s. drag: k, N s/m, the same in all directions. wind: mean of w, m/s, world. gusts: standard
-    deviation of w along x, y, z, m/s. gust_times: time constants of the gusts, s (see `rotorid.simulation.wind`).
-    thrust_limits: minimum and maximum of the delivered thrust, N; None: no limits. Wind acts by drag only.
+    motor_time_constant: time constant of the motors, s. drag: drag coefficient, N s/m, the same in all directions. wind: mean
+    wind, m/s, world frame. gusts: standard deviation of the wind along x, y, z, m/s. gust_times: time constants of the gusts,
+    s (see `rotorid.simulation.wind`). thrust_limits: minimum and maximum of the delivered thrust, N; None: no limits.
     """
 
     motor_time_constant: float = 0.0

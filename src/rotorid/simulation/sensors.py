@@ -24,11 +24,11 @@ MEASURED = ("attitude", "position", "velocity")
 
 @dataclasses.dataclass(frozen=True)
 class Sensors:
-    """Sensors of a vehicle. Noise is the standard deviation of one sample.
+    """Sensors of a vehicle. A noise is the standard deviation of one sample.
 
-    attitude_noise: rad. position_noise: m. velocity_noise: m/s. body_rate_noise: rad/s. specific_force_noise: m/s^2;
-    None: the specific force is not logged. delay: of position, velocity and attitude, rows. dropout: share of their rows
-    that is missing, independently for each signal. rotor_command: whether normalised rotor commands are logged.
+    attitude_noise: rad. position_noise: m. velocity_noise: m/s. body_rate_noise: rad/s. specific_force_noise: m/s^2; None:
+    the specific force is not logged. delay: delay of position, velocity and attitude, number of rows. dropout: share of
+    missing rows of these signals, independently for each. rotor_command: whether normalised rotor commands are logged.
     """
 
     attitude_noise: float = 0.01

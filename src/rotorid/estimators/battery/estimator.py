@@ -64,12 +64,13 @@ _LONGEST_STEP: Final = 5.0  # s; longer pauses count no charge
 
 @dataclasses.dataclass(frozen=True)
 class BatteryEstimate:
-    """The battery at one time. NaN where it cannot be identified.
+    """The battery at one time. A number is NaN where it cannot be identified; a name with `_std` is its standard deviation.
 
-    resistance: Ohm. open_circuit: V. slope: V per A h. hover_power: W. hover_time: s until the charge is used up in hover;
-    its reserve is the pilot's. capacity: A h. no_time: why there is no hover time: "capacity", "share" (remaining share
-    unknown), "not_full" (the autopilot counts from a full battery, and it was not full), "hover", or "". Each `_std` is the
-    standard deviation.
+    resistance: internal resistance, Ohm. open_circuit: open-circuit voltage, V. slope: decrease of the open-circuit voltage
+    with the drawn charge, V per A h. hover_power: electrical power in hover, W. hover_time: time in hover until the charge is
+    used up, s; without a reserve for landing. capacity: A h. no_time: reason for no hover time: "capacity" (unknown), "share"
+    (remaining share unknown), "not_full" (the autopilot counts from a full battery, and it was not full), "hover" (no hover),
+    or "".
     """
 
     resistance: float = math.nan
@@ -98,10 +99,10 @@ def _cells(voltage: float, current: float) -> int:
 
 
 class BatteryEstimator:
-    """Recursive estimates from the rows of one battery.
+    """A recursive estimator of the state of one battery.
 
     Args:
-        capacity: A h, of the autopilot's parameters; NaN where unknown.
+        capacity: capacity by the autopilot's parameters, A h; NaN where unknown.
     """
 
     def __init__(self, capacity: float = math.nan) -> None:
@@ -121,14 +122,14 @@ class BatteryEstimator:
     def update(
         self, t: float, voltage: float, current: float, *, share: float = math.nan, load: float = math.nan
     ) -> None:
-        """Add a row.
+        """Add a row of measurements.
 
         Args:
-            t: s.
+            t: time, s.
             voltage: V.
-            current: that the battery supplies, A.
+            current: current that the battery supplies, A.
             share: remaining share of the charge by the autopilot, 0 to 1; NaN where unknown.
-            load: specific force along the rotor axis over g while the vehicle is about in hover; NaN elsewhere.
+            load: specific force along the rotor axis over g while the vehicle is nearly in hover; NaN elsewhere.
         """
         if not (voltage > 0.0 and current >= 0.0) or t <= self._t:
             return

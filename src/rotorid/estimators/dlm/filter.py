@@ -172,9 +172,10 @@ def _smooth(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n
 
 @partial(jax.jit, static_argnames="steps")
 def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], steps: int) -> Forecast:
-    """Predict the next rows from the state m, C after the last row: `filtered.m[-1], filtered.C[-1]`.
+    """Predict the measurements of the next rows.
 
-    model: varying matrices must be those of the predicted rows, `steps` of them.
+    model: its matrices that vary over time have one entry for each predicted row. m: mean of the state after the last row,
+    `filtered.m[-1]`. C: covariance of that state, `filtered.C[-1]`. steps: number of rows to predict.
     """
 
     def step(carry, row):
@@ -187,7 +188,10 @@ def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], step
 
 @partial(jax.jit, static_argnames="n")
 def dlm_simulate(model: Dlm, n: int, key: PRNGKeyArray) -> tuple[Float[Array, "n p"], Float[Array, "n m"]]:
-    """States and measurements drawn from the model, n rows."""
+    """Draw states (n, p) and measurements (n, m) from a model.
+
+    model: with p states and m outputs. n: number of rows. key: random key.
+    """
     p, m = model.m0.shape[0], model.outputs
     first, *keys = jax.random.split(key, 3)
     theta = model.m0 + root(model.C0) @ jax.random.normal(first, (p,))

@@ -27,7 +27,7 @@ from rotorid.numerics.resampling import Scheme
 
 
 class AuxiliaryFilter(AbstractGuidedFilter):
-    """The auxiliary filter of Pitt and Shephard, or `auxiliary_filter(system)`."""
+    """The auxiliary particle filter of Pitt and Shephard. It is made by `auxiliary_filter(system)`."""
 
     joint: Joint = eqx.field(static=True)
     count: int = eqx.field(static=True)
@@ -67,19 +67,19 @@ def auxiliary_filter(
     Args:
         system: any System.
         count: number of particles.
-        scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
-        start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
+        scheme: scheme of resampling: "systematic", "stratified", "multinomial" or "residual".
+        start: "prior" to draw all states from the prior, or "measured" to take states that are outputs of the same name from
+            the first sample.
         method: integrator of a step: "euler", "midpoint" or "rk4".
-        priors_as: family of the prior distribution by parameter; by default normal, log-normal or beta,
-            depending on the bounds.
-        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and
-            `drift_shares` are not used.
+        priors_as: family of the prior distribution by parameter; by default normal, log-normal or beta, depending on the
+            bounds.
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and `drift_shares` are not
+            used.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
     Raises:
-        SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, a family
-            does not fit the bounds of its parameter, or a keyword names a block or parameter that the System
-            does not have.
+        SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, a family does not fit the
+            bounds of its parameter, or a keyword names a block or parameter that the System does not have.
     Source: M. Pitt and N. Shephard, JASA 94 (1999) 590-599; Torren 2014, eqs. 3.14-3.15.
     """
     joint = Joint(system, method)

@@ -62,11 +62,11 @@ def per_particle(function: Callable) -> Callable:
 
 
 class ParticleEstimate(Estimate):
-    """An estimate of a particle filter.
+    """The estimate of a particle filter. The other fields are those of `Estimate`.
 
     Attributes:
-        log_likelihood: of all measurements so far, log p(y_1..k); its exponential is unbiased.
-        effective_size: of the particles, 1 / sum W^2.
+        log_likelihood: logarithm of the estimated likelihood of all measurements so far; the estimate itself is unbiased.
+        effective_size: effective number of particles, `1 / sum_i W_i^2` with the normalised weights W_i.
     """
 
     log_likelihood: Float[Array, "*n"]

@@ -63,8 +63,10 @@ class BootstrapState(eqx.Module):
 
 
 class BootstrapFilter(AbstractParticleFilter):
-    """The bootstrap filter; `bootstrap_filter(system)` makes it. count: number of particles. threshold: share of it below which
-    the effective size triggers resampling."""
+    """The bootstrap particle filter. It is made by `bootstrap_filter(system)`.
+
+    count: number of particles. threshold: share of the particles; an effective size below it triggers resampling.
+    """
 
     takes_varying_noise: ClassVar[bool] = True
 
@@ -227,16 +229,17 @@ def bootstrap_filter(
         system: any System.
         count: number of particles.
         threshold: effective share of the particles below which they are resampled; 1 resamples at each step.
-        scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
-        start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
+        scheme: scheme of resampling: "systematic", "stratified", "multinomial" or "residual".
+        start: "prior" to draw all states from the prior, or "measured" to take states that are outputs of the same name from
+            the first sample.
         method: integrator of a step: "euler", "midpoint" or "rk4".
-        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and
-            `drift_shares` are not used.
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and `drift_shares` are not
+            used.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
     Raises:
-        SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, or a
-            keyword names a block or parameter that the System does not have.
+        SettingError: there are fewer than 2 particles, a prior is improper, an output has no noise, or a keyword names a
+            block or parameter that the System does not have.
     Source: N. Gordon, D. Salmond and A. Smith, IEE Proc. F 140 (1993) 107-113.
     """
     joint = Joint(system, method)

@@ -38,12 +38,12 @@ ChangeDistribution = Literal["normal", "posterior", "uniform", "prior"]
 
 
 class Changes(eqx.Module):
-    """How parameters change.
+    """Model of abrupt changes of parameters. It is made by `changes`.
 
-    names: of those that change. distribution: of a changed parameter. is_hazard_learned: whether the hazard is estimated.
-    is_single: whether one number changes at a time, else all. hazard: changes per second, or its prior mean. spread: of the
-    distribution. certainty: number of changes that the prior mean counts for. memory: time constant in s with which counts are
-    forgotten.
+    names: parameters that change. distribution: distribution of a changed parameter, see `changes`. is_hazard_learned:
+    whether the hazard is estimated. is_single: whether one number changes at a time; else all change together. hazard:
+    changes per second, or the prior mean of that. spread: spread of the distribution, see `changes`. certainty: number of
+    changes that the prior mean counts for. memory: time constant with which counts are forgotten, s.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -84,19 +84,18 @@ def changes(
     """Describe abrupt changes of parameters, for `liu_west(system, changes=...)`.
 
     Args:
-        names: of the tracked parameters that change; none for all.
+        names: names of the tracked parameters that change; without names, all change.
         hazard: changes per s, or the prior mean of that where it is learned; finite and above 0.
-        distribution: of a changed parameter: "normal", "posterior", "uniform" or "prior" (see the
-            module).
-        spread: for "normal" the standard deviation in the parameter's unit, which must be given; for
-            "posterior" a factor of its standard deviation, sqrt(3) by default; for "uniform" a relative
-            half-width, 0.2 by default.
+        distribution: distribution of a changed parameter: "normal" or "posterior" (normal about the particles' mean),
+            "uniform" (about that mean), or "prior" (the parameter's own prior).
+        spread: for "normal" the standard deviation in the parameter's unit, without default; for "posterior" a factor of the
+            particles' standard deviation, `3^(1/2)` by default; for "uniform" a relative half-width, 0.2 by default.
         learn_hazard: whether each particle learns the hazard from its own changes.
         certainty: number of changes that the prior mean of a learned hazard counts for.
-        memory: s after which a particle's changes are forgotten.
+        memory: time, s, after which a particle's changes are forgotten.
         single: whether one number changes at a time, each as probable as the others; else all change together.
     Returns:
-        The description.
+        The model of the changes.
     Raises:
         SettingError: `distribution` is unknown, a normal distribution has no spread, or the hazard is not finite and
             positive.
@@ -122,9 +121,9 @@ def hazard_of(beta: float, dt: float) -> float:
         beta: probability of a change within the step, between 0 and 1 (both excluded).
         dt: step, s.
     Returns:
-        -log(1 - beta) / dt, in changes per s.
+        The hazard, `-log(1 - beta) / dt`, in changes per s.
     Raises:
-        SettingError: beta is not between 0 and 1.
+        SettingError: `beta` is not between 0 and 1.
     Source: Torren 2014, eqs. 3.41-3.43, where beta is the probability of a step.
     """
     if not 0 < beta < 1:

@@ -56,7 +56,10 @@ from rotorid.signals.samples import Samples
 
 
 class GuidedEstimate(ParticleEstimate):
-    """An estimate with changes. change_probability: of a change at this sample. hazard: mean rate of changes per s."""
+    """The estimate of a particle filter with changes of parameters. The other fields are those of `ParticleEstimate`.
+
+    change_probability: probability of a change at this sample. hazard: mean rate of changes, 1/s.
+    """
 
     change_probability: Float[Array, "*n"]
     hazard: Float[Array, "*n"]

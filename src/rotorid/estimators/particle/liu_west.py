@@ -48,8 +48,10 @@ SPREAD = 0.3
 
 
 class LiuWest(AbstractGuidedFilter):
-    """Liu and West's filter, or `liu_west(system)`. shrinkage: a. states: whether each particle's are a point or a Kalman
-    filter."""
+    """Liu and West's particle filter. It is made by `liu_west(system)`.
+
+    shrinkage: a of the kernels. states: "sampled" if each particle has a point, "kalman" if it has a Kalman filter.
+    """
 
     joint: Joint = eqx.field(static=True)
     count: int = eqx.field(static=True)
@@ -100,27 +102,26 @@ def liu_west(
     Args:
         system: any System with a tracked parameter.
         count: number of particles.
-        shrinkage: a of the kernels, between 0 and 1; usually 0.974 to 0.995.
-        changes: abrupt changes of parameters, made by `changes(...)`; None: the tracked parameters are
-            static.
+        shrinkage: shrinkage a of the kernels, between 0 and 1; usually 0.974 to 0.995.
+        changes: abrupt changes of parameters, made by `changes`; None: the tracked parameters are static.
         states: "sampled", or "kalman" for an extended Kalman filter in each particle (Rao-Blackwell).
-        kernels, priors_as: families of distributions by parameter; by default normal, log-normal or beta,
-            depending on the bounds. A prior has the parameter's value as mean and its std as standard
-            deviation.
-        scheme: of resampling: "systematic", "stratified", "multinomial" or "residual".
-        start: "prior", or "measured" to take states that are outputs of the same name from the first sample.
+        kernels: families of the kernels by name of the parameter; by default normal, log-normal or beta, depending on the
+            bounds.
+        priors_as: families of the prior distributions, likewise. A prior has the parameter's value as mean and its std as
+            standard deviation.
+        scheme: scheme of resampling: "systematic", "stratified", "multinomial" or "residual".
+        start: "prior" to draw all states from the prior, or "measured" to take states that are outputs of the same name from
+            the first sample.
         method: integrator of a step: "euler", "midpoint" or "rk4".
-        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and
-            `drift_shares` are not used.
+        tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and `drift_shares` are not
+            used.
     Returns:
         The filter, for `run`, `run_many` or `Stream`.
     Raises:
-        SettingError: the shrinkage is outside 0 to 1, a changing parameter is not tracked or none is, there
-            are fewer than 2 particles, a prior is improper, a family does not fit the bounds of its
-            parameter, an output has no noise, or a keyword names a block or parameter that the System does
-            not have.
-    Source: Torren 2014, eqs. 3.16-3.43; J. Liu and M. West, in: Sequential Monte Carlo methods in practice,
-        2001, ch. 10.
+        SettingError: the shrinkage is outside 0 to 1, a changing parameter is not tracked or none is, there are fewer than 2
+            particles, a prior is improper, a family does not fit the bounds of its parameter, an output has no noise, or a
+            keyword names a block or parameter that the System does not have.
+    Source: Torren 2014, eqs. 3.16-3.43; J. Liu and M. West, in: Sequential Monte Carlo methods in practice, 2001, ch. 10.
     """
     joint = Joint(system, method)
     if not joint.tracked:

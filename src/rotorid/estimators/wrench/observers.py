@@ -53,9 +53,9 @@ COMPONENTS = tuple(f"{name}_{axis}" for name in ("force", "torque") for axis in 
 
 
 class MomentumObserver(AbstractWrenchObserver):
-    """The momentum-based observer of force and torque (eqs. 12-14); `momentum_observer` makes it.
+    """The momentum-based observer of force and torque. It is made by `momentum_observer`.
 
-    gain: K of force x, y, z and torque x, y, z, 1/s. Its value is the force (world, N) and the torque (body, N m).
+    gain: K of force x, y, z and torque x, y, z, 1/s. The estimate is the force (world, N) and the torque (body, N m).
     """
 
     joint: Joint = eqx.field(static=True)
@@ -88,9 +88,10 @@ class MomentumObserver(AbstractWrenchObserver):
 
 
 class AccelerationObserver(AbstractWrenchObserver):
-    """The observer of the force by the accelerometer, and of the torque by momentum; `acceleration_observer` makes it.
+    """The observer of the force from the accelerometer and of the torque from the momentum. It is made by
+    `acceleration_observer`.
 
-    gain: K of force x, y, z and torque x, y, z, 1/s. Its value is the force (world, N) and the torque (body, N m).
+    gain: K of force x, y, z and torque x, y, z, 1/s. The estimate is the force (world, N) and the torque (body, N m).
     """
 
     joint: Joint = eqx.field(static=True)

@@ -24,9 +24,9 @@ _LAPSE, _POWER = 2.25577e-5, 4.25588  # of the standard atmosphere: rho = rho_0 
 
 
 def read_ardupilot_frame(path: str | Path) -> Airframe:
-    """Read an airframe from a frame file of SITL that has motor positions.
+    """Read an airframe from a frame file of ArduPilot's SITL that has motor positions.
 
-    Properties hold in still air at refAlt. The torque ratio is the one in hover.
+    The properties hold in still air at the altitude `refAlt`. The torque ratio is the one in hover.
 
     Args:
         path: a JSON file; comments after # are skipped.

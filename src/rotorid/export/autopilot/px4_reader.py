@@ -16,13 +16,13 @@ _COLUMNS = 5
 
 
 def read_px4_parameters(path: str | Path, mass: float | None = None) -> Airframe:
-    """Read an airframe from PX4 parameters; positions are from the centre of mass.
+    """Read an airframe from PX4 parameters. Positions of rotors are relative to the centre of mass.
 
-    The thrust curve follows from MPC_THR_HOVER, THR_MDL_FAC and the mass; the drag is the estimator's.
+    The thrust curve follows from `MPC_THR_HOVER`, `THR_MDL_FAC` and the mass; the drag is that of the autopilot's estimator.
 
     Args:
         path: a parameter file of QGroundControl.
-        mass: kg, used where the file has no SIH_MASS.
+        mass: mass, kg, if the file has no `SIH_MASS`.
     Returns:
         The airframe.
     Raises:

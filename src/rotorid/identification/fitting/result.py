@@ -106,17 +106,17 @@ class Fit(AbstractDisplay):
 
     Attributes:
         values: estimate of each quantity.
-        std: its standard deviation.
-        unit: its unit.
-        covariance: of all quantities; it allows for residuals that are not white.
+        std: standard deviation of each estimate.
+        unit: unit of each quantity.
+        covariance: covariance of all quantities; it allows for residuals that are not white.
         prior: value of each quantity before the flights.
-        prior_std: its standard deviation.
+        prior_std: standard deviation of each prior.
         at_bound: quantities at their lower bound.
         information_gain: relative reduction of the prior standard deviation by the flights, 0 to 1.
         unidentifiable_directions: combinations of quantities that the flights cannot identify.
-        residuals: see `ResidualStatistics`.
-        search: see `SearchRecord`.
-        parameters: the estimates as the System takes them.
+        residuals: statistics of the residuals, by output.
+        search: record of the search for the minimum.
+        parameters: estimates by name of the System's parameters.
     """
 
     values: Mapping[str, float]
@@ -194,9 +194,8 @@ class Fit(AbstractDisplay):
         return fit_frame(self)
 
     def ratio(self, numerator: str, denominator: str) -> tuple[float, float]:
-        """Ratio of two quantities and its standard deviation.
-
-        It can be well identified where the quantities are not.
+        """Ratio of two quantities and its standard deviation. The ratio may be well identified although the quantities are
+        not.
         """
         i, j = self.names.index(numerator), self.names.index(denominator)
         a, b = self.values[numerator], self.values[denominator]

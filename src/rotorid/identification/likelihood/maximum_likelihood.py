@@ -81,9 +81,10 @@ class ParameterEstimate:
 class DlmFit:
     """Maximum-likelihood estimates of the parameters of a DLM.
 
-    estimates: of the free parameters, by name. covariance: H^-1, in their units; NaN in rows of parameters at a bound and of
-    unidentifiable ones. model: with these values. measurement_count: number of measured numbers of y. converged: whether the
-    search ended at a maximum. optima: all local maxima, the best first.
+    estimates: estimates of the free parameters, by name. covariance: inverse of the Hessian, in the units of the parameters;
+    NaN in rows of parameters at a bound and of unidentifiable ones. model: the DLM with these estimates. log_likelihood: at
+    the estimates. measurement_count: number of measured numbers in y. unidentifiable_directions: combinations of parameters
+    that the data cannot identify. converged: whether the search ended at a maximum. optima: all local maxima, the best first.
     """
 
     estimates: Mapping[str, ParameterEstimate]

@@ -69,12 +69,13 @@ class FitSearch:
 
 @dataclasses.dataclass(frozen=True)
 class LinearFit:
-    """A fitted structure.
+    """The fit of a structure to data.
 
-    coordinates: estimation coordinates of the free parameters. root: root @ root.T is their covariance.
-    unidentifiable_directions: combinations of parameters, in units of their sizes, that the data cannot identify. innovation:
-    covariance of the one-step errors. x0: estimated state at the first row of each experiment, in addition to that of the
-    structure. quality, search: see there. is_robust: whether the covariance allows for errors that are not white.
+    structure: the structure that was fitted. coordinates: estimation coordinates of the free parameters. root: root of their
+    covariance, which is `root @ root.T`. unidentifiable_directions: combinations of parameters, in units of their sizes, that
+    the data cannot identify. innovation: covariance of the one-step errors. x0: estimated state at the first row of each
+    experiment, in addition to that of the structure. quality: fit of each output. search: record of the search. is_robust:
+    whether the covariance allows for errors that are not white.
     """
 
     structure: Structure

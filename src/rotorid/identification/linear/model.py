@@ -33,8 +33,8 @@ _RANK = 1e-9  # relative singular value below which inputs lack excitation
 class Experiment:
     """Inputs and outputs of one run on a regular grid. Row k of u acts from the time of row k of y on, for dt.
 
-    y: outputs; NaN where not measured. u: inputs, in any unit. dt: sampling interval, s. outputs, inputs: their names; default:
-    `y1`, ... and `u1`, ...
+    y: outputs; NaN where not measured. u: inputs, in any unit. dt: sampling interval, s. outputs: names of the outputs; by
+    default `y1`, `y2`, ... inputs: names of the inputs; by default `u1`, `u2`, ...
     """
 
     y: Float[np.ndarray, "_ l"]
@@ -85,9 +85,11 @@ def as_experiments(data: Experiment | Sequence[Experiment]) -> tuple[Experiment,
 
 @dataclasses.dataclass(frozen=True)
 class LinearModel:
-    """A linear model.
+    """A linear model with s states, m inputs and l outputs: `x_{k+1} = A x_k + B u_k + K e_k`, `y_k = C x_k + D u_k + e_k`;
+    in continuous time `x' = A x + B u`.
 
-    dt: sampling interval, s; 0: continuous time. K: gain of the innovations at the samples. innovation: covariance of e.
+    A: from states to states. B: from inputs to states. C: from states to outputs. D: from inputs to outputs. K: gain of the
+    innovations at the samples. dt: sampling interval, s; 0 for continuous time. innovation: covariance of the innovations e.
     """
 
     A: Float[np.ndarray, "s s"]

@@ -30,7 +30,11 @@ _SINGULAR = 1e10  # condition number
 
 
 class Matrices(NamedTuple):
-    """A, B, C, D, the gain K of the discrete model, and the state at the first row; None: 0, or estimated."""
+    """The matrices of a linear model.
+
+    A: from states to states. B: from inputs to states. C: from states to outputs. D: from inputs to outputs. K: gain of the
+    discrete model; None: 0. x0: state at the first row; None: 0, or estimated.
+    """
 
     A: Any
     B: Any

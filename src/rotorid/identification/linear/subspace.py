@@ -45,11 +45,12 @@ _NOISE_FREE = 1e-9  # residuals over outputs of data without noise
 
 @dataclasses.dataclass(frozen=True)
 class SubspaceFit:
-    """A model from data.
+    """A model by a subspace method.
 
-    singular_values: of the weighted map from past to future. correlations: canonical correlations of past and future; 1 if the
-    future follows from the past. suggested_order: with the smallest BIC of the one-step errors. horizon: number of past and of
-    future rows. rows: number of stacked windows.
+    model: the estimated model. method: subspace method. order: number of states. singular_values: of the weighted map from
+    past to future. correlations: canonical correlations of past and future; 1 if the future follows from the past.
+    suggested_order: order with the smallest BIC of the one-step errors. horizon: number of past and of future rows. rows:
+    number of stacked windows.
     """
 
     model: LinearModel

@@ -133,12 +133,12 @@ def entry_folder(name: str) -> Path:
 
 
 def load_entry(name: str) -> RegisterEntry:
-    """Read an entry of the register.
+    """Read an entry of the register of identified airframes.
 
     Args:
         name: one of `register_airframes()`.
     Raises:
-        AirframeError: there is none, or one of its files is not complete.
+        AirframeError: there is no entry of that name, or one of its files is not complete.
     """
     folder = entry_folder(name)
     try:

@@ -79,14 +79,17 @@ class FlyBack:
     """The result of a validation: whether the model is accepted, the reasons and the numbers.
 
     Attributes:
-        accepted: the decision.
-        reasons: sentences; what failed for a rejected model, what was shown for an accepted one.
+        accepted: whether the model is accepted.
+        reasons: sentences; the failed criteria of a rejected model, the evidence for an accepted one.
         flights: names of the validation flights.
         prior: name of the model that it was compared with.
-        windows: number of predictions. horizons: s.
-        nmpc: None where the model was rejected before the closed-loop simulation.
-        fingerprint: of the airframe's numbers (see `rotorid.models.airframe.acceptance.fingerprint_of`).
-        findings: what the reasons say, as data; an airframe file does not hold them.
+        windows: number of predictions.
+        horizons: prediction horizons, s.
+        signals: errors of the predictions, by signal and horizon.
+        gains: measured response over the predicted one, by axis.
+        nmpc: errors of a simulated closed loop; None where the model was rejected before the closed-loop simulation.
+        fingerprint: hash of the airframe's numbers (see `rotorid.models.airframe.acceptance.fingerprint_of`).
+        findings: the reasons as data; an airframe file does not have them.
     """
 
     accepted: bool

@@ -36,9 +36,14 @@ _ASYMMETRY: Final = 1e-8
 
 
 class Dlm(eqx.Module):
-    """A dynamic linear model. `dlm` and the terms make one and check their arguments.
+    """A dynamic linear model with p states and m outputs. It is made by `dlm`, or by the terms such as `trend`, which check
+    their arguments.
 
-    p states, m outputs. F, V, G and W may each have a leading axis of time. states: a name for each state.
+    `Y_t = F_t theta_t + v_t` and `theta_t = G_t theta_{t-1} + w_t` with v_t ~ N(0, V_t), w_t ~ N(0, W_t). F, V, G and W may
+    each have a leading axis of time.
+
+    m0: mean of theta_0. C0: covariance of theta_0. F: from states to outputs. V: covariance of the measurement noise. G: from
+    the states of one row to those of the next. W: covariance of the state noise. states: a name for each state.
     """
 
     m0: Float[Array, " p"]
@@ -85,7 +90,8 @@ def block_diagonal(first: Dlm, second: Dlm) -> Dlm:
     """Combine two models that are independent of each other: R's `%+%`.
 
     Args:
-        first, second: with p1 and p2 states, m1 and m2 outputs.
+        first: with p1 states and m1 outputs.
+        second: with p2 states and m2 outputs.
     Returns:
         The model with p1 + p2 states and m1 + m2 outputs, those of the first before those of the second.
     Raises:
@@ -114,8 +120,8 @@ def dlm(
 ) -> Dlm:
     """Make a dynamic linear model from its matrices: R's dlm(m0, C0, FF, V, GG, W).
 
-    F, V, G and W have a leading axis of time where they change. A number stands for a 1 x 1 matrix, a row of
-    p numbers for an F of one output.
+    F, V, G and W have a leading axis of time where they change. A number stands for a 1 x 1 matrix, a row of p numbers for an
+    F of one output.
 
     Args:
         m0: mean of theta_0, p numbers.
@@ -124,12 +130,12 @@ def dlm(
         V: covariance of the measurement noise, m x m.
         G: from the states of one row to those of the next, p x p.
         W: covariance of the state noise, p x p.
-        states: names of the p states; by default theta_1, theta_2, ...
+        states: names of the p states; by default `theta_1`, `theta_2`, ...
     Returns:
         The model.
     Raises:
-        SettingError: a shape is wrong, a number is not finite, C0, V or W is no covariance, matrices that
-            change have different lengths, or there is not one name a state.
+        SettingError: a shape is wrong, a number is not finite, C0, V or W is no covariance, matrices that change have
+            different lengths, or there is not one name a state.
     Source: Torren 2014, section 3.2, eqs. 3.2-3.4.
     """
     mean = _array("m0", m0)

@@ -47,8 +47,8 @@ def trend(
         order: number of states; 1 is a random walk with noise, 2 the local linear trend.
         dV: variance of the measurement noise, of the one output.
         dW: variances of the states' noise, `order` numbers; by default 1 for the last and 0 for the others.
-        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
-            first row.
+        m0: mean of the states before the first row; by default 0.
+        C0: covariance of the states before the first row; by default 1e7 on the diagonal.
     Returns:
         A model with the states level, slope, curvature, ...
     Raises:
@@ -73,10 +73,9 @@ def seasonal(
     Args:
         frequency: period, rows; 2 or more.
         dV: variance of the measurement noise, of the one output.
-        dW: variances of the states' noise, frequency - 1 numbers; by default 1 for the first and 0 for the
-            others.
-        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
-            first row.
+        dW: variances of the states' noise, frequency - 1 numbers; by default 1 for the first and 0 for the others.
+        m0: mean of the states before the first row; by default 0.
+        C0: covariance of the states before the first row; by default 1e7 on the diagonal.
     Returns:
         A model with the states season_1 ... season_{frequency - 1}.
     Raises:
@@ -104,17 +103,17 @@ def trigonometric(
 
     Args:
         period: rows; more than 1.
-        harmonics: their number; by default all for a whole period (the model then equals the dummy form), one
-            for another period.
+        harmonics: their number; by default all for a whole period (the model then equals the dummy form), one for another
+            period.
         dV: variance of the measurement noise, of the one output.
         dW: variance of the states' noise: one number for all states, or one for each.
-        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
-            first row.
+        m0: mean of the states before the first row; by default 0.
+        C0: covariance of the states before the first row; by default 1e7 on the diagonal.
     Returns:
         A model with the states cosine_k and sine_k of each harmonic k.
     Raises:
-        SettingError: the period is not above 1, there are more harmonics than the period has, or there is not
-            one variance a state.
+        SettingError: the period is not above 1, there are more harmonics than the period has, or there is not one variance a
+            state.
     """
     if not period > 1.0 or not math.isfinite(period):
         raise SettingError(f"the period of a trigonometric term must be more than 1 row, not {period!r}")
@@ -160,8 +159,8 @@ def regression(
         intercept: whether the first state is a constant; R's addInt.
         dV: variance of the measurement noise, of the one output.
         dW: variances of the coefficients' noise, one a state; by default 0, constant coefficients.
-        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
-            first row.
+        m0: mean of the states before the first row; by default 0.
+        C0: covariance of the states before the first row; by default 1e7 on the diagonal.
         names: of the regressors, k; by default coefficient_1, coefficient_2, ...
     Returns:
         A model with the intercept, if any, and the k coefficients as states, over n rows.
@@ -199,19 +198,20 @@ def arma(
     *,
     stationary: bool = False,
 ) -> Dlm:
-    """Make an ARMA process x_t = sum ar_j x_{t-j} + e_t + sum ma_j e_{t-j}: R's dlmModARMA.
+    """Make an ARMA process `x_t = sum_j a_j x_{t-j} + e_t + sum_j b_j e_{t-j}`, as R's dlmModARMA.
 
     It has r = max(len(ar), len(ma) + 1) states, the first of them x.
 
     Args:
-        ar, ma: coefficients.
+        ar: coefficients a_j.
+        ma: coefficients b_j.
         sigma2: variance of e.
         dV: variance of the measurement noise, of the one output.
-        m0, C0: mean (by default 0) and covariance (by default 1e7 on the diagonal) of the states before the
-            first row.
+        m0: mean of the states before the first row; by default 0.
+        C0: covariance of the states before the first row; by default 1e7 on the diagonal.
         stationary: start from the covariance of the stationary process in place of C0; ar must be stable.
     Returns:
-        A model with the states arma_1 ... arma_r.
+        A model with the states `arma_1` to `arma_r`.
     Raises:
         SettingError: ar or ma is no row of coefficients.
     """

@@ -45,9 +45,10 @@ _NEGLIGIBLE: Final = 1e-11
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """A scheduling parameter rho = function(values), and its places.
+    """A scheduling parameter `rho = sigma(x, u, p)`, and its places in A, B and c.
 
-    places: row (a state), column (a state, an input, or "1" for the offset) and coefficient.
+    name: of the parameter. function: scheduling function sigma of states, inputs and parameters by their scalar names.
+    places: row (a state), column (a state, an input, or "1" for the offset) and coefficient of each place. unit: of rho.
     """
 
     name: str
@@ -58,10 +59,13 @@ class Term:
 
 @dataclasses.dataclass(frozen=True)
 class Lpv:
-    """x' = A(rho) x + B(rho) u + c(rho), affine in rho. `lpv` makes it of a System.
+    """A linear parameter-varying model `x' = A(rho) x + B(rho) u + c(rho)`, affine in rho. It is made by `lpv`.
 
-    states, inputs, names (of rho), units (of rho): in the order of the arrays. functions: sigma_i. values: what the functions
-    take for parameters (the mass) where the caller says nothing.
+    It has n states, m inputs and k scheduling parameters: `A(rho) = A_0 + sum_i rho_i A_i`, and B and c likewise.
+
+    states: names of the states. inputs: names of the inputs. names: names of rho. units: units of rho. A0: A at rho = 0. A:
+    A_i. B0: B at rho = 0. B: B_i. c0: c at rho = 0. c: c_i. functions: scheduling functions, which give rho. values: default
+    values of parameters (the mass) in these functions.
     """
 
     states: tuple[str, ...]
@@ -83,9 +87,10 @@ class Lpv:
         u: Float[np.ndarray, "*batch m"] | None = None,
         **values: Any,
     ) -> Float[np.ndarray, "*batch k"]:
-        """rho at these states and inputs. values: of parameters, and of what else the functions take, by name.
+        """rho at states x and inputs u, with any leading axes. values: values of parameters and of other arguments of the
+        scheduling functions, by name.
 
-        Raises SettingError where a function needs what is not given.
+        Raises SettingError if a function needs a value that is not given.
         """
         all_values: dict[str, Any] = dict(self.values)
         if x is not None:
@@ -114,7 +119,7 @@ class Lpv:
     def at(
         self, rho: Float[np.ndarray, " k"]
     ) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n m"], Float[np.ndarray, " n"]]:
-        """A, B and c at one rho."""
+        """The matrices A, B and c at one rho."""
         return (
             self.A0 + np.tensordot(rho, self.A, 1),
             self.B0 + np.tensordot(rho, self.B, 1),
@@ -124,7 +129,7 @@ class Lpv:
     def rate(
         self, x: Float[np.ndarray, " n"], u: Float[np.ndarray, " m"], **values: float
     ) -> Float[np.ndarray, " n"]:
-        """x' at a state and input: that of the System."""
+        """Rate of the states, x', at a state and input; it is equal to that of the System."""
         A, B, c = self.at(self.scheduling(x, u, **values))
         return A @ x + B @ u + c
 
@@ -193,10 +198,10 @@ def lpv(
         varying: parameters of the System that may change; they may occur in scheduling functions only.
         seed: of the random points at which the linearity of the rest is checked.
     Returns:
-        The model x' = A(rho) x + B(rho) u + c(rho), equal to the System.
+        The model `x' = A(rho) x + B(rho) u + c(rho)`, equal to the System.
     Raises:
-        SettingError: a name is unknown, the System has rotations, the System without the terms is not linear,
-            or the subsystem depends on another state.
+        SettingError: a name is unknown, the System has rotations, the System without the terms is not linear, or the
+            subsystem depends on another state.
     Source: Torren 2014, eqs. 1.38, 1.39.
     """
     x_names, u_names = scalar_names(system.states), scalar_names(system.inputs)

@@ -67,12 +67,14 @@ _OPTIONAL = {
 
 @dataclasses.dataclass(frozen=True)
 class RigidMultirotor(System):
-    """Attitude, position, velocity and body rate under the rotors' and an external wrench; `rigid_multirotor` makes it.
+    """Attitude, position, velocity and body rate under the wrench of the rotors and an external wrench. It is made by
+    `rigid_multirotor`.
 
-    rotors: where they are. rotor_input: what is known of them. weight: nominal, N; the process noise of lagging rotors goes
-    by it. curve: thrust of one rotor, for commands. heads: of a learned residual of velocity and body rate, whose
-    weights are among the parameters (see `with_residual`). has_speed_lag: whether the rotor speeds follow the commands with the
-    motor lag, and not the thrusts.
+    parameters: of the vehicle. rotors: position and axis of each rotor. rotor_input: signal that gives the thrusts,
+    "rotor_thrust", "rotor_speed" or "rotor_command". weight: nominal weight, N; it scales the process noise of rotors with a
+    lag. curve: thrust curve of one rotor, for commands. heads: heads of a learned residual of velocity and body rate, whose
+    weights are among the parameters (see `with_residual`). has_speed_lag: whether the rotor speeds follow the commands with
+    the motor lag, and not the thrusts.
     """
 
     parameters: tuple[Parameter, ...]
@@ -126,7 +128,7 @@ class RigidMultirotor(System):
         return jnp.max(u["rotor_command"]) < SATURATED if self.lags else True
 
     def known_thrust(self, u: Values, p: Values) -> Float[Array, " rotors"]:
-        """Thrust of each rotor in N as the inputs have it; gamma_c of commands."""
+        """Thrust of each rotor by the inputs, N; for commands, without the motor lag."""
         scale = p["thrust_scale"]
         if "rotor_scale" in p:
             scale = scale * p["rotor_scale"]
@@ -173,7 +175,7 @@ class RigidMultirotor(System):
     def rotor_momentum_rate(
         self, thrust: Float[Array, " rotors"], rate: Float[Array, " rotors"], p: Values
     ) -> Float[Array, " 3"]:
-        """h' in N m, body frame. thrust: N. rate: of the thrusts, N/s."""
+        """Rate of the rotors' angular momentum h, N m, body frame. thrust: of each rotor, N. rate: of the thrusts, N/s."""
         return jax.jvp(lambda T: angular_momentum_of_rotors(T, self.rotors, p), (thrust,), (rate,))[1]
 
     def _thrust_rate(self, u: Values, p: Values, thrust: Float[Array, " rotors"]) -> Float[Array, " rotors"]:
@@ -218,9 +220,10 @@ class RigidMultirotor(System):
     def known_wrench(
         self, x: Values, thrust: Float[Array, " rotors"], p: Values
     ) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
-        """The modelled wrench without weight at these rotor thrusts (N): force in N (world), torque in N m (body).
+        """The modelled wrench without the weight at these rotor thrusts (N): force in N (world), torque in N m (body).
 
-        Rotors, drag, gyroscopic torque -omega x (J omega + h), and the learned residual; without -h'.
+        It has the rotors' wrench, the drag, the gyroscopic torque `-omega x (J omega + h)` and the learned residual, but not
+        the rate of h.
         """
         force, torque = self.rotor_wrench(thrust, p)
         omega = x["body_rate"]
@@ -240,7 +243,8 @@ class RigidMultirotor(System):
         self, x: Values, thrust: Float[Array, " rotors"], p: Values
     ) -> tuple[Float[Array, "3 3"], Float[Array, "3 3"], Float[Array, ""]]:
         """Uncertainty of the learned residual at these rotor thrusts (N): covariance of its force (N^2, world) and of its
-        torque (N^2 m^2, body); and its extrapolation: 0 inside the training data, 1 at twice the distance of the edge."""
+        torque (N^2 m^2, body); and its extrapolation: 0 inside the training data, 1 at twice the distance of their edge.
+        """
         std, beyond = spread(self.heads, weights_in(self.heads, p), {**x, "rotor_thrust": thrust})
         force, torque = p["mass"] * std["velocity"], inertia_matrix(p) * std["body_rate"]
         force_world = rotations.rotate(x["attitude"], jnp.diag(force)).T

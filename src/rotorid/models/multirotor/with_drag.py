@@ -95,10 +95,11 @@ _BIAS_DRIFT = 0.002  # m/s^2 per square root of s
 
 @dataclasses.dataclass(frozen=True)
 class Multirotor(System):
-    """Attitude, velocity and collective thrust, with mass, drag, wind and motor lag.
+    """Attitude, velocity and collective thrust, with mass, drag, wind and motor lag. It is made by `multirotor`.
 
-    thrust_input: where the thrust comes from. rotors: how many. weight: nominal, N; it scales the process noise of the
-    thrust. curve: thrust curve of one rotor, for rotor commands. coefficient: N s^2, for rotor speeds.
+    parameters: of the vehicle. thrust_input: signal that gives the thrust, "rotor_command", "thrust", "rotor_thrust" or
+    "rotor_speed". rotors: number of rotors. weight: nominal weight, N; it scales the process noise of the thrust. curve:
+    thrust curve of one rotor, for rotor commands. coefficient: thrust coefficient, N s^2, for rotor speeds.
     """
 
     parameters: tuple[Parameter, ...]
@@ -152,7 +153,7 @@ class Multirotor(System):
         )
 
     def commanded_thrust(self, u: Mapping[str, Any]) -> Float[Array | np.ndarray, "*n"]:
-        """T_c before the thrust scale, in N; of rows of numpy arrays, too."""
+        """Commanded thrust T_c before the thrust scale, N; the inputs may be rows of numpy arrays."""
         if self.thrust_input == "thrust":
             return u["thrust"]
         if self.thrust_input == "rotor_thrust":
@@ -167,10 +168,11 @@ class Multirotor(System):
         return jnp.max(u["rotor_command"]) < SATURATED if self.thrust_input == "rotor_command" else True
 
     def input_noise(self, u: Float[np.ndarray, "n inputs"]) -> dict[str, float]:
-        """Process noise of the thrust, N per square root of s, by the white noise of measured rotor speeds.
+        """Process noise of the thrust due to the white noise of measured rotor speeds, N per square root of s.
 
-        White noise of the standard deviation sigma in T_c gives T, after the lag tau, that of a process noise of
-        sigma (2 / tau)^(1/2), if the rows are further apart than tau. Commands have none: they act as they are logged.
+        White noise of the standard deviation sigma in T_c has the effect of a process noise of `sigma (2 / tau)^(1/2)` on the
+        thrust after the lag tau, if the rows are further apart than tau. Commands have no noise: they act as they are logged.
+
         u: rows of the inputs.
         """
         if self.thrust_input != "rotor_speed":
@@ -183,9 +185,10 @@ class Multirotor(System):
     def commanded_force(
         self, t: Float[np.ndarray, " n"], u: Float[np.ndarray, "n inputs"], y: Float[np.ndarray, "n stored"]
     ) -> Float[np.ndarray, "n 3"]:
-        """Specific force of the commanded thrust after its lag, m/s^2, body; along z its mean is that of the measured one.
+        """Specific force by the commanded thrust after its lag, m/s^2, body frame. Its mean along z is that of the measured
+        one.
 
-        t: of the rows, s. u, y: rows of inputs and outputs; y with measured specific forces.
+        t: times of the rows, s. u: rows of inputs. y: rows of outputs, with measured specific forces.
         """
         thrust = np.asarray(self.commanded_thrust(self.inputs.unpack(u)))
         step = float(np.median(np.diff(t)))
@@ -197,7 +200,7 @@ class Multirotor(System):
         return result
 
     def air_force(self, x: Values, p: Values) -> Float[Array, " 3"]:
-        """f: force of the air on the vehicle in N, world frame."""
+        """Force f of the air on the vehicle, N, world frame."""
         zero = jnp.zeros_like(x["thrust"])
         drag = jnp.concatenate([p["wind_force"], zero[None]]) - p["drag"] * x["velocity"]
         z = rotations.rotate(x["attitude"], jnp.stack([zero, zero, zero + 1.0]))
@@ -235,7 +238,7 @@ class Multirotor(System):
         }
 
     def solve_lags(self, x: Values, u: Values, p: Values, dt: Float[Array, ""] | float) -> Solved:
-        """The thrust, its steady part, which follows it, and the gust, which decays."""
+        """The thrust, its steady part, which follows the thrust, and the gust, which decays."""
         lag, memory = p["motor_time_constant"], p["gust_time"]
         thrust = jnp.where(self.holds(u), self.commanded_thrust(u), x["thrust"])
         return {

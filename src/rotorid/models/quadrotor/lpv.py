@@ -45,10 +45,9 @@ def quadrotor_lpv(system: Quadrotor, subsystem: Subsystem = "attitude-altitude")
         system: with `exact=False`.
         subsystem: "attitude-altitude", eight states, or "full", twelve.
     Returns:
-        The model x' = A(rho) x + B(rho) u + c(rho), equal to the quadrotor.
+        The model `x' = A(rho) x + B(rho) u + c(rho)`, equal to the quadrotor.
     Raises:
-        SettingError: the quadrotor has exact angles, whose rates have no such form, or the subsystem is
-            unknown.
+        SettingError: the quadrotor has exact angles, whose rates have no such form, or the subsystem is unknown.
     Source: Torren 2014, eq. 1.45.
     """
     if system.exact:

@@ -58,11 +58,13 @@ _UPRIGHT = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Quadrotor(System):
-    """The 12-state quadrotor of a vehicle; `quadrotor` makes it.
+    """The 12-state quadrotor of a vehicle. It is made by `quadrotor`.
 
-    roll_rate, pitch_rate, yaw_rate are the body rates p, q, r in rad/s. levers: x and y of each rotor from the centre of
-    mass, m, body frame. spins: +1 for a rotor that turns counter-clockwise seen from above, else -1. exact: whether the
-    rates of the angles are exact, or the body rates, as in the thesis.
+    The states `roll_rate`, `pitch_rate` and `yaw_rate` are the body rates p, q, r in rad/s.
+
+    parameters: of the vehicle. levers: x and y of each rotor from the centre of mass, m, body frame. spins: +1 for a rotor
+    that turns counter-clockwise seen from above, else -1. exact: whether the rates of the angles are exact; otherwise they
+    are the body rates, as in the thesis.
     """
 
     parameters: tuple[Parameter, ...]
@@ -95,7 +97,9 @@ class Quadrotor(System):
     def wrench(
         self, speed: Float[Array, " rotors"], p: Values
     ) -> tuple[Float[Array, ""], Float[Array, " 3"], Float[Array, ""]]:
-        """U1 in N, torque about the centre of mass in N m (body frame), and h in N m s, of these rotor speeds (rad/s)."""
+        """Collective thrust U1 (N), torque about the centre of mass (N m, body frame), and angular momentum h of the rotors
+        (N m s) at these rotor speeds (rad/s).
+        """
         x, y = p["arm_scale"] * np.array(self.levers).T
         spins = np.array(self.spins)
         square = jnp.abs(speed) * speed

@@ -46,10 +46,11 @@ def description_bytes(settings: Mapping[str, Any], cells: Mapping[tuple[str, str
 
 
 class Dataset:
-    """A data set in its folder.
+    """A data set of simulated flights in a folder. Iteration yields (key, flight); missing and damaged files are skipped with
+    a warning.
 
-    settings: preset, seed, duration (s), rate (Hz), plant, sensors, version. cells: number of flights by (trajectory, mass
-    profile). rows: of each flight. Iteration yields (key, flight); missing and damaged files are skipped with a warning.
+    folder: of the data set. settings: preset, seed, duration (s), rate (Hz), plant, sensors and version. cells: number of
+    flights by (trajectory, mass profile). rows: number of rows of each flight.
 
     Raises LogError if the folder is not a data set, LogFormatError if its description is damaged.
     """
@@ -80,7 +81,9 @@ class Dataset:
         return self.read()
 
     def keys(self, trajectory: str | None = None, mass_profile: str | None = None) -> list[Key]:
-        """The flights of the complete data set, or of one trajectory or mass profile."""
+        """Keys (trajectory, mass profile, number) of the flights of the complete data set, or of one trajectory or mass
+        profile.
+        """
         return [
             Key(t, m, number)
             for (t, m), count in self.cells.items()

@@ -60,18 +60,19 @@ def generate_dataset(
 ) -> GenerationResult:
     """Generate a data set of simulated flights, or complete one.
 
-    Complete flights in the folder are kept; a later call can add flights and cells. A script that calls this
-    with more than one worker needs `if __name__ == "__main__":` around the call.
+    Complete flights in the folder are kept; a later call can add flights and cells. A script that calls this with more than
+    one worker needs `if __name__ == "__main__":` around the call.
 
     Args:
-        folder: of the data set; created if it does not exist.
-        flights: number for each trajectory with each mass profile.
-        seed: of the data set.
+        folder: folder of the data set; created if it does not exist.
+        flights: number of flights for each trajectory with each mass profile.
+        seed: seed of the data set.
         preset: a key of `SCENARIO_PRESETS`.
-        duration: of each flight, s.
-        trajectories, mass_profiles: names, see `TRAJECTORIES` and `MASS_PROFILES`.
+        duration: duration of each flight, s.
+        trajectories: names of trajectories, see `simulate`; by default all.
+        mass_profiles: names of mass profiles, see `simulate`; by default all.
         workers: number of processes; None: one for each core.
-        executor: a key of `EXECUTORS`: "local", or "ray" for a Ray cluster.
+        executor: "local", or "ray" for a Ray cluster.
         progress: called with the number of simulated flights.
     Returns:
         The data set, and the numbers of simulated and kept flights.

@@ -62,8 +62,11 @@ _MAX_DISTANCE = 1e4  # m; a larger one is a flight out of control
 
 @dataclasses.dataclass(frozen=True)
 class Battery:
-    """Battery of a vehicle. full: voltage at the start, V. fall: its decrease, V/min. sag: additional decrease in hover, V; it
-    is proportional to the power of the rotors, the sum of thrust^1.5."""
+    """Battery of a vehicle.
+
+    full: voltage at the start, V. fall: decrease of the voltage, V/min. sag: additional decrease in hover, V; it is
+    proportional to the power of the rotors, the sum of T^1.5 over their thrusts T.
+    """
 
     full: float
     fall: float = 0.0
@@ -107,20 +110,20 @@ def fly(
     """Simulate a free flight of an airframe along set points.
 
     Args:
-        airframe: of the simulated vehicle.
-        setpoints: to be flown.
-        seed: of the errors of the sensors, 0 or more.
-        duration: s.
+        airframe: the simulated vehicle.
+        setpoints: set points of the controller.
+        seed: seed of the sensors' errors, 0 or more.
+        duration: duration of the flight, s.
         rate: rows per second, 50 to 1000 Hz, which is also the rate of the controller.
         sensors: "clean", "px4", "crazyflie", "rough", or `Instruments`.
         controller: airframe that the controller assumes; None: the true one.
         mass: function of times (s) to masses, kg; None: the airframe's mass.
         rotor_scale: function of times (s) to relative thrusts (n, rotors); None: 1.
         wind: function of times (s) to wind (n, 3), world, m/s; None: no wind.
-        battery: None: the constant voltage of the thrust curve.
+        battery: battery of the vehicle; None: the voltage is constant at that of the thrust curve.
     Returns:
-        A flight with attitude, position, velocity, body_rate, specific_force, rotor_command, battery_voltage
-        where the airframe or `battery` has a voltage, true_mass, and true_wind where there is wind.
+        A flight with attitude, position, velocity, body_rate, specific_force, rotor_command, battery_voltage where the
+        airframe or `battery` has a voltage, true_mass, and true_wind where there is wind.
     Raises:
         SettingError: invalid settings, or a flight out of control.
         AirframeError: the airframe lacks a quantity.

@@ -40,10 +40,10 @@ _MEASURED: Final = (
 class Instrument:
     """Rate and errors of one signal, in its unit (rad for the attitude).
 
-    rate: Hz. noise: standard deviation of a sample, white. coloured_noise: standard deviation; correlation_time: its time
-    constant, s. bias: standard deviation of a constant that is drawn for each flight. vibration: root mean square on each
-    axis in hover. delay: age of the measurement at its time stamp, s. resolution: of the quantisation. dropout: share of lost
-    samples.
+    rate: samples per second, Hz. noise: standard deviation of the white noise of a sample. coloured_noise: standard deviation
+    of correlated noise. correlation_time: time constant of the correlated noise, s. bias: standard deviation of a constant
+    that is drawn for each flight. vibration: root mean square on each axis in hover. delay: age of the measurement at its
+    time stamp, s. resolution: step of the quantisation. dropout: share of lost samples.
     """
 
     rate: float
@@ -69,8 +69,8 @@ class Instrument:
 class Instruments:
     """The instruments of a vehicle.
 
-    by_signal: instruments by the name of their signal. rotor_frequency: of a rotor in hover, Hz. is_aligned: whether all
-    clocks start at 0; otherwise each starts at a random time within its first interval.
+    by_signal: instruments by the name of their signal. rotor_frequency: frequency of a rotor in hover, Hz; that of the
+    vibration. is_aligned: whether all clocks start at 0; otherwise each starts at a random time within its first interval.
     """
 
     by_signal: Mapping[str, Instrument]

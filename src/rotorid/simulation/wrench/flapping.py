@@ -20,7 +20,11 @@ from jaxtyping import Float64
 
 @dataclasses.dataclass(frozen=True)
 class Flapping:
-    """force: F, N. speed: s, m/s. height: h, m."""
+    """Rotor flapping with hysteresis: a wrench that depends on the history of the velocity.
+
+    force: largest force, N. speed: scale of the velocity, m/s. height: height of the rotor planes above the centre of mass,
+    m.
+    """
 
     force: float = 1.5
     speed: float = 0.5
@@ -29,7 +33,7 @@ class Flapping:
     def step(
         self, z: Float64[np.ndarray, " 2"], change: Float64[np.ndarray, " 2"]
     ) -> Float64[np.ndarray, " 2"]:
-        """z after a small change of the velocity, m/s, body x and y."""
+        """The state z of the hysteresis after a small change of the velocity (m/s, body x and y)."""
         return np.clip(
             z + change / self.speed * (1.0 - np.abs(z) * 0.5 * (1.0 + np.sign(z * change))), -1.0, 1.0
         )
@@ -37,7 +41,7 @@ class Flapping:
     def wrench(
         self, z: Float64[np.ndarray, " 2"], rotation: Float64[np.ndarray, "3 3"]
     ) -> Float64[np.ndarray, " 6"]:
-        """Force (N, world) and torque (N m, body). rotation: from body to world."""
+        """Force (N, world) and torque (N m, body) at the state z. rotation: from body to world."""
         fx, fy = -self.force * z
         return np.concatenate(
             [rotation @ np.array([fx, fy, 0.0]), [-self.height * fy, self.height * fx, 0.0]]

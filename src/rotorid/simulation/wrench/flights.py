@@ -83,7 +83,7 @@ class LogNoise:
     """Standard deviations of the white noise in a log.
 
     position: m. velocity: m/s. attitude: about each body axis, rad. body_rate: rad/s. specific_force: m/s^2. rotor_speed:
-    relative.
+    relative to the speed.
     """
 
     position: float = 0.002
@@ -136,20 +136,21 @@ def simulate_wrench_flight(
 
     Args:
         airframe: true parameters, which the controller also uses.
-        scenario: one of `SCENARIOS`; the wrench is three pulses, see `rotorid.simulation.wrench.pulses`.
-        seed: of the reference, the start, the pulses and the noise.
-        duration: s.
+        scenario: "hover", "free-flight", "hover-wrench" or "free-flight-wrench"; the wrench is three pulses, see
+            `rotorid.simulation.wrench.pulses`.
+        seed: seed of the reference, the start, the pulses and the noise.
+        duration: duration of the flight, s.
         rate: rows per second, 50 to 1000 Hz.
-        noise: of the log; None: no noise.
-        delay: of attitude, position, velocity, body rate and specific force in the log, s, a whole number of rows.
+        noise: noise of the log; None: no noise.
+        delay: delay of attitude, position, velocity, body rate and specific force in the log, s, a whole number of rows.
         pulse_shape: "rectangular" or "smooth".
         motor_time_constant: lag of the thrusts, s; 0: no lag.
-        parameters: of the plant by name, if they differ from those of the airframe, in the units of the System.
-        flapping: of the rotors, which neither the controller nor any parameter describes; None: none. Its wrench is not
-            part of the true force and torque of the log.
+        parameters: parameters of the plant by name, if they differ from those of the airframe, in the units of the System.
+        flapping: flapping of the rotors, which neither the controller nor any parameter describes; None: no flapping. Its
+            wrench is not part of the true force and torque of the log.
     Returns:
-        A flight with position, velocity, attitude, body_rate, specific_force, rotor_speed, true_mass,
-        true_force (world, N) and true_torque (body, N m). Rotor speeds are those after the lag.
+        A flight with position, velocity, attitude, body_rate, specific_force, rotor_speed, true_mass, true_force (world, N)
+        and true_torque (body, N m). Rotor speeds are those after the lag.
     Raises:
         SettingError: an invalid setting.
         AirframeError: the airframe lacks a quantity, or is not fully actuated.

@@ -65,16 +65,16 @@ def calibrate(
     """Estimate the thrust scale of an airframe from flights with a known mass.
 
     Args:
-        flights: of the vehicle, one or more.
-        airframe: its airframe.
-        known_mass: kg.
-        estimator: that tracks the thrust scale.
+        flights: flights of the vehicle, one or more.
+        airframe: airframe of the vehicle.
+        known_mass: mass of the vehicle in these flights, kg.
+        estimator: estimator of the thrust scale, see `track`.
     Returns:
         The pooled scale, its standard deviation for a further flight, and the scatter between flights.
     Raises:
         SettingError: no flights, or a mass that is not positive and finite.
         ExcitationError: the thrust scale cannot be identified from one of the flights.
-        AirframeError: the thrust of a flight is not that of the airframe; see `LARGEST_SCALE`.
+        AirframeError: the thrust of a flight is not that of the airframe: the scale or its inverse is above 3.
     """
     if not flights:
         raise SettingError("name at least one flight to calibrate on")

@@ -14,9 +14,9 @@ def export_airframe(airframe: Airframe, target: str, folder: str | Path, *, forc
 
     Args:
         airframe: the airframe.
-        target: a key of `rotorid.export.targets.TARGETS`.
-        folder: where to write.
-        force: whether to export an airframe that fly-back did not accept.
+        target: name of the other program, see [export](../export-airframe.md).
+        folder: folder of the files.
+        force: whether an airframe is exported that fly-back did not accept.
     Returns:
         The folder.
     Raises:

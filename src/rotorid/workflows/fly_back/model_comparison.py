@@ -60,8 +60,12 @@ class SignalComparison:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ModelComparison(AbstractDisplay):
-    """model, other, flights: names. windows: number of predictions. horizons: s. findings: what it shows. reasons: their
-    texts."""
+    """A comparison of the predictions of two models.
+
+    model: name of the model. other: name of the model that it is compared with. flights: names of the flights. windows:
+    number of predictions. horizons: prediction horizons, s. signals: errors of both models and their difference, by signal
+    and horizon. findings: conclusions as data.
+    """
 
     model: str
     other: str

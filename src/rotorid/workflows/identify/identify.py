@@ -95,11 +95,12 @@ _IMPOSSIBLE_DELAY = 0.01  # s, larger than any left after speeds were moved onto
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ValidatedModel(AbstractDisplay):
-    """A model with its validation.
+    """An identified model with its validation.
 
-    model: with the fly-back in its airframe. fitted: of each flight the parts that were fitted, s. held_out: by name of the
-    flight the parts on which it was validated, s; empty where it was not. notes: how it was validated, or why it was not.
-    residual: what the physics leaves unexplained, None where it was not learned.
+    model: the identification; its airframe has the result of the validation. fitted: parts of each flight that were fitted,
+    start and end in s. held_out: name of each validation flight and its parts, s; empty without validation. notes: how the
+    model was validated, or why it was not. residual: learned acceleration that the physics does not explain; None if it was
+    not learned.
     """
 
     model: Identification

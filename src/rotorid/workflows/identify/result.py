@@ -90,13 +90,13 @@ class MassSegment:
 class Identification(AbstractDisplay):
     """The result of an identification.
 
-    airframe: with the estimates. fit: by quantity ("inertia_x", "thrust_curve_2", ...), with the mass where it is the same in
-    all flights. masses: of all parts of the flights, in order, where the mass was free. request: what was fitted. data: its
-    rows. process_noise: the states with unmodelled disturbances, "body_rate" or "velocity", which the fit followed. findings:
-    what to know of the estimates. estimation: the problem and its solution. structures: of the aerodynamics, compared at that
-    solution, the full one last. predictions: the outputs that the fit predicts, with their residuals. hover: the hover point
-    by name (see the module); empty where the logs have no rotor commands. mass_covariance: of the fit's quantities with a
-    mass that was held fixed.
+    airframe: airframe with the estimates. fit: estimates by quantity ("inertia_x", "thrust_curve_2", ...), with the mass if
+    it is the same in all flights. masses: masses of all parts of the flights, in order, if the mass was free. request: what
+    was to be estimated. data: rows that were fitted. process_noise: the states with unmodelled disturbances, "body_rate" or
+    "velocity", which the fit estimated. findings: conclusions and limitations. estimation: the problem and its solution.
+    structures: models of the aerodynamics, compared at that solution, the full one last. predictions: predicted outputs with
+    their residuals. hover: quantities of the hover point by name; empty if the logs have no rotor commands. mass_covariance:
+    covariance of the fit's quantities with a mass that was held fixed.
     """
 
     airframe: Airframe

@@ -58,9 +58,10 @@ AXES: Final = ("velocity_x", "velocity_y", "velocity_z", "body_rate_x", "body_ra
 class LearnSettings:
     """Settings of a learned model.
 
-    architecture: of the residual, "body", "split", or "none". horizon: length of predictions in training, rows. epochs:
-    largest number of epochs. patience: epochs without a smaller validation loss before the training stops. seed: of all
-    random numbers. identify: whether parameters are estimated before the residual is learned.
+    architecture: architecture of the residual: "body", "split" (see `multirotor_heads`), or "none". horizon: length of
+    predictions in training, rows. epochs: largest number of epochs. patience: epochs without a smaller validation loss before
+    the training stops. seed: seed of all random numbers. identify: whether parameters are estimated before the residual is
+    learned.
     """
 
     architecture: str = "body"
@@ -103,13 +104,14 @@ class Epoch:
 
 @dataclasses.dataclass(frozen=True)
 class LearningResult:
-    """A learned model and how it was obtained.
+    """A learned model, and the data and errors of the learning.
 
-    model: the model. system: its System. fit: of the parameters; None if they were not estimated. residual: as trained,
-    even if the model omits it; None if none was trained. explained: share of the squared error on held-out data that
-    each head explains, by block. acceleration_errors: rms on held-out data by `AXES` (body frame, m/s^2 and rad/s^2),
-    of the airframe ("airframe"), after identification ("identified") and with the residual ("with residual"). flights:
-    training rows, without contact. contacts: excluded parts, by number of flight.
+    model: the learned model. settings: of the learning. system: System of the model. fit: fit of the parameters; None if they
+    were not estimated. residual: the trained residual, also if the model omits it; None if none was trained. explained: share
+    of the squared error on held-out data that each head explains, by block. acceleration_errors: root mean square of the
+    velocity's and the body rate's acceleration error along x, y, z on held-out data (body frame, m/s^2 and rad/s^2), of the
+    airframe ("airframe"), after identification ("identified") and with the residual ("with residual"). flights: training
+    rows, without contact. contacts: excluded parts, by number of the flight.
     """
 
     model: LearnedModel

@@ -185,11 +185,13 @@ def _span(centre: np.ndarray, smooth: np.ndarray, start: float, end: float) -> t
 
 @dataclasses.dataclass(frozen=True)
 class Jump:
-    """A jump of the main quantity at `time`, s from the start of the flight; the other numbers are in the quantity's unit.
+    """A jump of the main quantity of a track, in the quantity's unit.
 
-    before, after: of the line through the track's values, at the jump. before_std, after_std: the median of the track's
-    standard deviation there, and the scatter of its values about the line. size: after minus before. size_std: without the part
-    of the uncertainty that scales all values (that of a thrust scale), except for its effect on the size.
+    time: s from the start of the flight. before: value before the jump, of the line through the track's values. after: value
+    after the jump, likewise. before_std: standard deviation of `before`, from the median of the track's standard deviation
+    and the scatter of its values about the line. after_std: standard deviation of `after`, likewise. size: after minus
+    before. size_std: standard deviation of the size; of an uncertainty that scales all values (that of a thrust scale) it has
+    only the effect on the size.
     """
 
     time: float

@@ -58,11 +58,13 @@ class Peak:
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """A force or torque that acted for a while.
+    """A force or torque that acted for a while. The offset of the flight is subtracted from all numbers.
 
-    start, end: s from the start of the flight. impulse: N s, world. force: mean, N, world; strength: its magnitude; direction:
-    its unit vector, world; direction_std: rad. peak: largest magnitude of the force. torque: mean, N m, body. line: where the
-    force acts, None where it is not determined; line_unknown: why. The offset of the flight is subtracted from all of them.
+    start: s from the start of the flight. end: s from the start of the flight. impulse: N s, world frame. force: mean force,
+    N, world frame. strength: magnitude of the mean force, N. strength_std: standard deviation of the magnitude, N. direction:
+    unit vector of the mean force, world frame. direction_std: standard deviation of the direction, rad. peak: largest
+    magnitude of the force. torque: mean torque, N m, body frame. line: line of action of the force; None if it is not
+    determined. line_unknown: reason for no line of action.
     """
 
     start: float
@@ -80,7 +82,7 @@ class Contact:
 
     @property
     def duration(self) -> float:
-        """s."""
+        """Duration of the contact, s."""
         return self.end - self.start
 
 

@@ -65,12 +65,13 @@ Observer = MomentumObserver | AccelerationObserver | EKF
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class WrenchTrack(AbstractDisplay):
-    """The external wrench on a vehicle over a flight.
+    """The external wrench on a vehicle over a flight, n rows.
 
-    track: the wrench as quantities force_x|y|z (world, N) and torque_x|y|z (body, N m), whose std includes noise and
-    parameters. covariance: of the wrench due to noise, `scale` (of force and torque) times that of the assumed noise.
-    parameter_errors: due to the parameters. usable_rows: a mask. attitude: unit quaternion (w x y z, body to world). gain: of
-    the observer, 1/s. system: the model without the wrench. faults: rotors that lost thrust.
+    track: the wrench as the quantities `force_x`, `force_y`, `force_z` (world, N) and `torque_x`, `torque_y`, `torque_z`
+    (body, N m); their standard deviations include noise and parameter errors. covariance: covariance of the wrench due to
+    noise. scale: factors of that covariance, of force and torque, over that of the assumed noise. parameter_errors: errors of
+    the wrench due to those of the parameters. usable_rows: whether a row may be used. attitude: unit quaternion (w x y z,
+    body to world). gain: gain of the observer, 1/s. system: the model without the wrench. faults: rotors that lost thrust.
     """
 
     track: Track

@@ -31,12 +31,14 @@ ROTOR_FAULT: Final = "rotor_fault"
 def without_lost_thrust(
     flight: Flight, airframe: Airframe, command_rate: float | None = None
 ) -> tuple[Flight, FlightFaults]:
-    """A flight whose rotor signals are without the thrust that rotors lost, and these rotors.
+    """Remove the thrust that rotors lost from the rotor signals of a flight.
 
     Args:
-        flight: of `with_rotors`.
-        airframe: of its vehicle.
-        command_rate: with which the command of each rotor was logged, Hz; None: that of the flight's signal.
+        flight: flight with rotor signals, from `with_rotors`.
+        airframe: airframe of its vehicle.
+        command_rate: rate at which the command of each rotor was logged, Hz; None: that of the flight's signal.
+    Returns:
+        The flight with corrected rotor signals, and the rotors that lost thrust.
     """
     faults = find_rotor_faults(flight, airframe, intervals_in_use(flight), command_rate)
     return faults.corrected(flight, airframe), faults

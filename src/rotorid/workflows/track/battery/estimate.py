@@ -21,7 +21,7 @@ _LONGEST_GAP: Final = 0.5  # s between two rows in the air
 
 
 def battery_of(flight: Flight, t: Float[np.ndarray, " n"]) -> BatteryEstimate | None:
-    """The battery at the end of a flight; None where the log lacks voltage or current.
+    """Estimate the battery at the end of a flight; None if the log lacks voltage or current.
 
     Args:
         flight: with `battery_voltage` and `battery_current`; `specific_force` and `velocity` for the power in hover.
