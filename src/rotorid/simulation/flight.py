@@ -88,17 +88,16 @@ def simulate(
     """Simulate a flight and write its log.
 
     Args:
-        trajectory: one of `TRAJECTORIES`.
-        mass_profile: one of `MASS_PROFILES`.
-        seed: of sizes, speeds, masses and noise, 0 or more.
-        duration: s.
+        trajectory: "random", "loop", "lemniscate", "zigzag" or "square".
+        mass_profile: "linear", "exponential", "step", "sine" or "steps".
+        seed: seed of sizes, speeds, masses and noise, 0 or more.
+        duration: duration of the flight, s.
         sensors: noise, delay and dropout of the measurements.
         plant: motor lag, drag, wind and thrust limits.
-        progress: of the rows of the flight.
+        progress: called with the number of simulated rows.
     Returns:
-        A flight with position, velocity (world), attitude, body_rate, thrust and true_mass; specific_force
-        and rotor_command if the sensors have them; true_force (of the air) if the plant has drag, and true_wind
-        if it also has wind.
+        A flight with position, velocity (world), attitude, body_rate, thrust and true_mass; specific_force and rotor_command
+        if the sensors have them; true_force (of the air) if the plant has drag, and true_wind if it also has wind.
     Raises:
         SettingError: an unknown name, a negative seed, or a duration that is not positive.
     Source: SESAME D2.2, figure 4.

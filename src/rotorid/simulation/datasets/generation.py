@@ -67,7 +67,7 @@ def generate_dataset(
         folder: folder of the data set; created if it does not exist.
         flights: number of flights for each trajectory with each mass profile.
         seed: seed of the data set.
-        preset: a key of `SCENARIO_PRESETS`.
+        preset: "nominal", or "hard" with motor lag, drag, wind, thrust limits and worse sensors.
         duration: duration of each flight, s.
         trajectories: names of trajectories, see `simulate`; by default all.
         mass_profiles: names of mass profiles, see `simulate`; by default all.
