@@ -93,10 +93,8 @@ _TURNING = {"inertia": (1.0, 1.0, 1.0), "torque_ratio": (0.0,)}  # of a body who
 class FlightRecord:
     """A flight to identify from.
 
-    Attributes:
-        name: of its log.
-        samples: of the System of `make_logged_body`.
-        commands: of the rotors, with the degree and lag of the rotor chain.
+    name: of its log. samples: of the System of `make_logged_body`. commands: of the rotors, with the degree and lag of the
+    rotor chain.
     """
 
     name: str
@@ -108,14 +106,10 @@ class FlightRecord:
 class AirframeFit:
     """The result of `fit_airframe`.
 
-    Attributes:
-        estimation: of all numbers, those of segments included.
-        segmentations: segments of each flight-dependent input.
-        windows: the windows of the last pass.
-        process_noise: with which they were predicted.
-        lag_of: what follows the commands with the motor lag (see `Airframe`).
-        other_lag: what else might; None where the airframe or the logs leave no choice.
-        delay_covariance: what other minima of the command delay add to the covariance of the quantities.
+    estimation: of all numbers, those of segments included. segmentations: segments of each flight-dependent input. windows:
+    the windows of the last pass. process_noise: with which they were predicted. lag_of: what follows the commands with the
+    motor lag (see `Airframe`). other_lag: what else might; None where the airframe or the logs leave no choice.
+    delay_covariance: what other minima of the command delay add to the covariance of the quantities.
     """
 
     estimation: Estimation
