@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +16,37 @@ def commands() -> dict[str, Any]:
     return {name: command_of(name) for name in COMMANDS}
 
 
+OPTION = re.compile(r"(?<![\w`-])(--[a-z][a-z-]*[a-z])(?![^` ]*`)")
+"""An option in a help text, outside of code."""
+
 COMMON_OPTIONS = ("quiet", "verbose")
 """Parameters of every command, which `COMMON` describes."""
 
 COMMON = """
 ## Options and exit codes
 
-Every command has `-q` (`--quiet`: nothing but errors and what was asked for) and `-v` (`--verbose`: the stages of the work with
-their durations and processor times on stderr; `-vv`: also when each begins). Both may also come before the command.
+Every command has these two options, which may also come before the command:
 
-For scripts, `--json` prints the result as one JSON document, and nothing else, on stdout: the content of `summary.json` (of
-`compare`: `comparison.json`, of `dataset`: `dataset.json`) where the command writes it. Errors are one line on stderr. With the
-environment variable `ROTORID_PROGRESS=json`, progress is a JSON line on stderr for each step, such as
-`{"stage": "Fitting", "done": 3, "total": 20}`, repeated each second of a long step; `total` is 0 where it is not known.
+- `-q`, `--quiet` prints only errors and the requested result.
+- `-v`, `--verbose` prints each stage of the work with its duration and processor time on stderr. `-vv` also prints when each
+  stage begins.
+
+For scripts, `--json` prints the result as one JSON document on stdout, and nothing else. If the command also writes
+`summary.json` (`compare`: `comparison.json`; `dataset`: `dataset.json`), the document has the same content. An error is one
+line on stderr. With the environment variable `ROTORID_PROGRESS=json`, each step prints a JSON line on stderr, such as
+`{"stage": "Fitting", "done": 3, "total": 20}`. The line is repeated every second of a long step. `total` is 0 if it is unknown.
 `--open` opens the report in the browser.
 
-`rotorid --install-completion` installs completion for the shell that it is called in (bash, zsh, fish, PowerShell): commands,
+`rotorid --install-completion` installs completion for the present shell (bash, zsh, fish, PowerShell). It completes commands,
 options, names of airframes, estimators and other choices, and files. `_ROTORID_COMPLETE=source_bash rotorid` prints the script
 instead.
 
 | exit code | meaning |
 |---|---|
-| 0 | the command has done its work |
-| 1 | `identify` or `fly-back` did not accept the model (its files are written), or an error in rotorid, named on stderr |
-| 2 | wrong use, wrong input, no permission, a full disk: one line on stderr says what is wrong and what to do |
-| 130 | interrupted by Ctrl-C |
+| 0 | The command succeeded. |
+| 1 | `identify` or `fly-back` did not accept the model (its files are written), or an error in rotorid occurred (see stderr). |
+| 2 | Wrong use, wrong input, no permission or a full disk. One line on stderr states the error and what to do. |
+| 130 | The command was interrupted by Ctrl-C. |
 
 The verdicts of the other commands do not change the exit code.
 """
@@ -53,8 +60,8 @@ def reference() -> str:
     )
     head = (
         "# The commands\n\n"
-        "Written by `make docs` from the commands themselves. Every command has a page with examples, and "
-        "`--help`.\n\n"
+        "This page has the text of `rotorid COMMAND --help` of all commands. The name of a command leads to its page with "
+        "examples.\n\n"
     )
     return (
         head
@@ -75,8 +82,9 @@ def section(name: str, command: Any) -> str:
     usage = " ".join(["rotorid", name, *first, *needed, "[OPTIONS]", *last])
     shown = [p for p in command.params if not getattr(p, "hidden", False) and p.name not in COMMON_OPTIONS]
     rows = "\n".join(row(p) for p in shown)
-    table = f"| name | meaning | default |\n|---|---|---|\n{rows}\n"
-    return f"\n## rotorid {name}\n\n    {usage}\n\n{text(command.help)}\n\n{table if rows else ''}"
+    table = f"| name | meaning |\n|---|---|\n{rows}\n"
+    call = f"```console norun\n$ {usage}\n```"
+    return f"\n## rotorid {name}\n\n{call}\n\n{text(command.help)}\n\n{table if rows else ''}"
 
 
 def row(parameter: Any) -> str:
@@ -88,23 +96,24 @@ def row(parameter: Any) -> str:
         names = ", ".join(f"`{option}`" for option in options)
         kind = "" if getattr(parameter, "is_flag", False) else parameter.metavar or parameter.name.upper()
         name = f"{names} {kind}".strip()
-    return f"| {name} | {text(parameter.help)} | {default(parameter)} |"
+    return f"| {name} | {text(parameter.help)}{default(parameter)} |"
 
 
 def default(parameter: Any) -> str:
-    """The default of a parameter, empty where it is nothing that one could write."""
+    """The sentence on the default of a parameter, empty where its help has it or there is none."""
     if parameter.required:
-        return "required"
+        return " Required."
     value = parameter.default
     if isinstance(value, bool) and parameter.secondary_opts:
-        return f"`{(parameter.opts if value else parameter.secondary_opts)[-1]}`"
-    return "" if value is None or value is False or value == "" else f"`{value}`"
+        return f" Default: `{(parameter.opts if value else parameter.secondary_opts)[-1]}`."
+    stated = "Default: " in (parameter.help or "")
+    return "" if stated or value is None or value is False or value == "" else f" Default: `{value}`."
 
 
 def text(help_: str | None) -> str:
-    """A help text with one line a paragraph."""
+    """A help text with one line a paragraph, and its options as code."""
     paragraphs = (help_ or "").replace("|", "\\|").strip().split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    return "\n\n".join(OPTION.sub(r"`\1`", " ".join(paragraph.split())) for paragraph in paragraphs)
 
 
 def first_sentence(help_: str | None) -> str:

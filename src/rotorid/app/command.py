@@ -30,7 +30,7 @@ def app(
             help="Address to listen on; with 0.0.0.0, other computers can use the page too, with its token.",
         ),
     ] = "127.0.0.1",
-    output: Annotated[Path, folder_option("Folder for logs and results. Default: rotorid-app, here.")] = Path(
+    output: Annotated[Path, folder_option("Folder for logs and results. Default: rotorid-app.")] = Path(
         "rotorid-app"
     ),
     open_browser: Annotated[

@@ -64,7 +64,7 @@ def to_vehicle(data: Mapping[str, Any], shipped: Sequence[str], dropped: Sequenc
     mass_and_std(vehicle.mass or None, "mass")
     if vehicle.span:
         if vehicle.airframe:
-            raise SettingError("the span is for an airframe by the log's parameters; leave it empty")
+            raise SettingError("the span is for an airframe made from the log's parameters; leave it empty")
         try:
             span = float(vehicle.span)
         except ValueError:

@@ -58,8 +58,8 @@ def live(
     airframe: Annotated[
         str | None,
         airframe_option(
-            "A TOML file, or the name of an airframe included in rotorid. Default: for a recording the airframe in it, else "
-            "the airframe by the vehicle's parameters and --mass."
+            "A TOML file, or the name of an airframe that comes with rotorid. Default: for a recording, the airframe in it; "
+            "else an airframe made from the vehicle's parameters and --mass."
         ),
     ] = None,
     mass: MassOption = None,
@@ -71,7 +71,7 @@ def live(
             "-e",
             metavar="NAME",
             autocompletion=one_of(STREAM_ESTIMATORS),
-            help=f"One of {', '.join(STREAM_ESTIMATORS)}. Default: ekf, or for a recording the estimator it was made with.",
+            help=f"One of {', '.join(STREAM_ESTIMATORS)}. Default: ekf; for a recording, the estimator with which it was made.",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +81,7 @@ def live(
             "--system",
             metavar="NAME",
             autocompletion=one_of(TRACKED_SYSTEMS),
-            help=f"{help_text()}; default: multirotor.",
+            help=f"{help_text()}. Default: multirotor.",
             show_default=False,
         ),
     ] = None,
@@ -92,7 +92,7 @@ def live(
         bool | None,
         typer.Option(
             "--wrench/--no-wrench",
-            help="Observe the external force and torque. Default: if the airframe has rotors and inertia.",
+            help="Estimate the external force and torque. Default: on if the airframe has rotors and inertia.",
             show_default=False,
         ),
     ] = None,
@@ -100,7 +100,7 @@ def live(
         bool | None,
         typer.Option(
             "--identify/--no-identify",
-            help="Identify the whole airframe (thrust, motor lag, inertia, drag), and check that it is that of the file.",
+            help="Identify the whole airframe (thrust, motor lag, inertia, drag), and compare it with the airframe file.",
             show_default=False,
         ),
     ] = None,
@@ -118,7 +118,7 @@ def live(
         typer.Option(
             "--record",
             metavar="FILE",
-            help="File of the recording (.mcap). Default: a name with the time, in this folder; no recording for a replay.",
+            help="File of the recording (.mcap). Default: a file in this folder, named by the time; a replay is not recorded.",
             show_default=False,
         ),
     ] = None,
@@ -151,7 +151,7 @@ def live(
     rate: Annotated[
         float,
         typer.Option(
-            "--rate", metavar="HZ", help="Rate of the messages that are requested from the vehicle."
+            "--rate", metavar="HZ", help="Rate of the messages that are requested from the vehicle, Hz."
         ),
     ] = 100.0,
     signing_key: Annotated[
@@ -159,13 +159,13 @@ def live(
         typer.Option(
             "--signing-key",
             metavar="FILE",
-            help="Key of signed MAVLink 2 (32 bytes, or 64 hexadecimal digits): other messages are ignored, and sent messages "
-            "are signed.",
+            help="Key for signed MAVLink 2 (32 bytes, or 64 hexadecimal digits). Messages without this signature are ignored, "
+            "and sent messages are signed.",
             show_default=False,
         ),
     ] = None,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="S", help="Time to wait for the required messages.")
+        float, typer.Option("--wait", metavar="S", help="Time to wait for the required messages, s.")
     ] = 30.0,
     publish: Annotated[bool, typer.Option("--publish", help="Send the estimates to the vehicle.")] = False,
     publish_parameter: Annotated[
@@ -173,7 +173,7 @@ def live(
         typer.Option(
             "--publish-parameter",
             metavar="NAME",
-            help="Write a parameter of the vehicle that follows the estimated mass, after checks of the estimate: "
+            help="Write the estimated mass to a parameter of the vehicle, after checks of the estimate: "
             "MPC_THR_HOVER of PX4, MOT_THST_HOVER of ArduPilot, or NAME=mass for a parameter that holds the mass in kg.",
             show_default=False,
         ),

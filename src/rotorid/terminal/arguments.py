@@ -77,7 +77,7 @@ AirframeOption = Annotated[str, airframe_option(_AIRFRAME)]
 
 AirframeOrMass = Annotated[
     str | None,
-    airframe_option(f"{_AIRFRAME} Default: the airframe by the log's parameters and --mass."),
+    airframe_option(f"{_AIRFRAME} Default: an airframe made from the log's parameters and --mass."),
 ]
 
 MassOption = Annotated[
@@ -85,8 +85,8 @@ MassOption = Annotated[
     typer.Option(
         "--mass",
         metavar="KG",
-        help="Mass as weighed, KG or KG+-STD. Without --airframe, the airframe is made of it and of the log's parameters, with "
-        "priors by size for the rest; with --airframe, it replaces the mass there.",
+        help="Weighed mass, as KG or KG+-STD. Without --airframe, the airframe is made from this mass and the log's "
+        "parameters; all other values are priors by size. With --airframe, this mass replaces the one in the file.",
         show_default=False,
     ),
 ]
@@ -96,8 +96,8 @@ Span = Annotated[
     typer.Option(
         "--span",
         metavar="M",
-        help="Distance of opposite motors, m, for an airframe by the log's parameters. Default: that of the parameters, else "
-        "by the mass, with a wide standard deviation.",
+        help="Distance between opposite motors, m, for an airframe made from the log's parameters. Default: from the "
+        "parameters, else estimated from the mass, with a wide standard deviation.",
         show_default=False,
     ),
 ]
@@ -105,7 +105,7 @@ Span = Annotated[
 OptionalAirframe = Annotated[
     str | None,
     airframe_option(
-        f"{_AIRFRAME} Default: the airframe by the log's parameters and --mass; for a data set, by its preset."
+        f"{_AIRFRAME} Default: an airframe made from the log's parameters and --mass; for a data set, that of its preset."
     ),
 ]
 
@@ -169,8 +169,8 @@ SameVehicle = Annotated[
     bool,
     typer.Option(
         "--same-vehicle",
-        help="The logs are of the very vehicle of the training of --model. Without it and without a serial number in the logs, "
-        "the band of elm is wider, since a similar vehicle can have another thrust.",
+        help="The logs are from the vehicle with which --model was trained. Without this option, and if the logs have no "
+        "serial number, the band of elm is wider, since a similar vehicle can have a different thrust.",
     ),
 ]
 
@@ -254,7 +254,9 @@ def airframe_of(
         assert flight is not None
         return airframe_from_log(flight, mass or _asked_mass(flight), span)
     if span is not None:
-        raise SettingError("--span is for an airframe by the log's parameters; leave it out with --airframe")
+        raise SettingError(
+            "--span is for an airframe made from the log's parameters; leave it out with --airframe"
+        )
     return with_mass(load_airframe(name), mass)
 
 

@@ -39,8 +39,8 @@ Logs = Annotated[
 WarmAirframe = Annotated[
     str | None,
     airframe_option(
-        "Airframe file, or the name of a shipped airframe. Default: that of each log by its parameters and --mass; without "
-        f"logs {', '.join(COMMON)}."
+        "A TOML file, or the name of an airframe that comes with rotorid. Default: made from each log's parameters and "
+        f"--mass; without logs: {', '.join(COMMON)}."
     ),
 ]
 
@@ -53,9 +53,9 @@ def warm(
     estimators: TrackEstimators = "ekf,ukf",
     mapping: Mapping = None,
 ) -> None:
-    """Compile ahead what `rotorid track` and `rotorid live` need, so that their first run starts as fast as later ones.
+    """Compile the code of `rotorid track` and `rotorid live` in advance, so that their first run starts as fast as later ones.
 
-    What is compiled already is not compiled again; after Ctrl-C the next run goes on.
+    Code that is already compiled is not compiled again. After Ctrl-C, the same command continues.
     """
     from rotorid.terminal.console import count_items, setup_jax, status
 

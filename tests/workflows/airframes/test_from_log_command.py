@@ -158,7 +158,7 @@ def test_a_log_of_another_kind_of_vehicle_is_refused(
 def test_a_span_is_not_for_an_airframe_with_rotors(table: Path) -> None:
     result = run("track", table, "--airframe", "quadrotor-x", "--span", "0.5")
     assert result.exit_code == 2
-    assert "--span is for an airframe by the log's parameters" in " ".join(result.output.split())
+    assert "--span is for an airframe made from the log's parameters" in " ".join(result.output.split())
 
 
 def test_track_writes_the_airframe_that_it_made(flights: Path, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_without_a_log_it_asks_and_each_answer_counts(tmp_path: Path) -> None:
     answers = "hexa\nardupilot\n6\n+\n2.4+-0.02\n0.55\n0.4\n"
     result = CliRunner().invoke(app, ["airframe", "-o", str(path)], input=answers)
     assert result.exit_code == 0, result.output
-    assert "Distance of opposite motors, m [0." in result.stderr
+    assert "Distance between opposite motors, m [0." in result.stderr
     airframe = load_airframe(path)
     assert (airframe.name, airframe.mass.number, airframe.mass.std, len(airframe.rotors)) == (
         "hexa",

@@ -67,7 +67,7 @@ export function vehiclePanel(log, state, onChange) {
     onchange: () => onChange(values(), false) },
     h("label", {}, h("span", {}, "Airframe"), airframe),
     h(status.state === "failed" && !vehicle.mass ? "label.needed" : "label", {}, h("span", {}, "Mass as it flies, with battery (kg)"), mass),
-    h("label", {}, h("span", {}, "Distance of opposite motors (m)"), span),
+    h("label", {}, h("span", {}, "Distance between opposite motors (m)"), span),
     state.logs.length > 1
       ? h("button", { type: "button", id: "all", onclick: () => onChange(values(), true) }, "Use for all logs") : null);
   const texts = { queued: "Reading the airframe …", running: "Reading the airframe …", failed: status.error };

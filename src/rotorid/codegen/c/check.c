@@ -96,13 +96,13 @@ int main(int count, char **arguments) {
   for (int k = 0; k < COUNT(WANTED); k++) {
     const double part = largest[k], share = (double)different[k] / (double)(rows ? rows : 1);
     if (!(part <= TOLERANCE) || share > DIFFERENT) {
-      printf("%s: off by %.3g of it, different in %ld rows\n", WANTED[k].name, part, different[k]);
+      printf("%s: largest difference %.3g of its scale, different in %ld rows\n", WANTED[k].name, part, different[k]);
       failed = 1;
     }
     if (part > largest[worst]) worst = k;
   }
-  printf("%ld rows: %s; %s is off most, by %.3g of it (allowed: %.3g)\n", rows, failed ? "FAILED" : "agreed",
-         WANTED[worst].name, largest[worst], (double)TOLERANCE);
+  printf("%ld rows: %s; largest difference: %s, %.3g of its scale (allowed: %.3g)\n", rows,
+         failed ? "FAILED" : "agreed", WANTED[worst].name, largest[worst], (double)TOLERANCE);
   const long rounds = count > 2 ? strtol(arguments[2], NULL, 10) : 0;
   if (rounds > 0 && rows) printf("%.3f us a step\n", time_of_step(rows < KEPT ? rows : KEPT, rounds));
   return failed;

@@ -24,7 +24,9 @@ def ros(
     ] = None,
     airframe: Annotated[
         str | None,
-        airframe_option("A TOML file, or the name of an airframe included in rotorid. Parameter: airframe."),
+        airframe_option(
+            "A TOML file, or the name of an airframe that comes with rotorid. Parameter: airframe."
+        ),
     ] = None,
     mass: MassOption = None,
     estimator: Annotated[

@@ -31,7 +31,7 @@ def airframe(
         Path | None,
         typer.Argument(
             metavar="[LOG]",
-            help=f"A flight log: {LOG_FORMATS} Without one, what is needed is asked for.",
+            help=f"A flight log: {LOG_FORMATS} Without a log, the command asks for the values.",
             show_default=False,
         ),
     ] = None,
@@ -51,8 +51,8 @@ def airframe(
 ) -> None:
     """Make an airframe from the parameters of a log and the mass of the vehicle, or from answers.
 
-    Geometry and form of the thrust curve are from the autopilot's parameters, the size of the thrust from the flight and the
-    mass; inertia, motor lag, torque ratio and missing lengths are priors by size. Each entry says where it is from.
+    The geometry and the shape of the thrust curve come from the autopilot's parameters. The size of the thrust comes from the
+    flight and the mass. Inertia, motor lag, torque ratio and missing lengths are priors by size. Each entry states its source.
     """
     from rotorid.terminal.console import setup_jax, status
 

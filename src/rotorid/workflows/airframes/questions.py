@@ -54,7 +54,7 @@ def ask_for_airframe(
     assert weighed is not None
     prior = arm_length_prior(weighed[0], rotors)
     usual = f"{2.0 * prior.number:.2f} +- {2.0 * (prior.std or (0.0,))[0]:.2f} by the mass"
-    distance = span or _number(ask, "Distance of opposite motors, m", usual, 100.0)
+    distance = span or _number(ask, "Distance between opposite motors, m", usual, 100.0)
     hover = _number(ask, "Throttle in hover, 0 to 1", _HOVER, 1.0) or float(_HOVER)
     if autopilot == "px4":
         parameters = {

@@ -40,7 +40,7 @@ def export(
         typer.Argument(
             metavar="NAME",
             autocompletion=one_of((*EXPORT_ESTIMATORS, *SYSTEMS, *TARGETS)),
-            help=f"An estimator ({', '.join(EXPORT_ESTIMATORS)}), with --as casadi a system ({', '.join(SYSTEMS)}), or a "
+            help=f"An estimator ({', '.join(EXPORT_ESTIMATORS)}); with --as casadi, a system ({', '.join(SYSTEMS)}); or the "
             f"program for which the airframe is converted ({', '.join(TARGETS)}).",
             show_default=False,
         ),
@@ -117,7 +117,7 @@ def export(
         typer.Option(
             "--samples",
             metavar="N",
-            help="Of a conversion: also draw N airframes from the standard deviations of the airframe, into samples.parquet.",
+            help="With a conversion: also draw N airframes from the uncertainty of the airframe, into samples.parquet.",
         ),
     ] = 0,
     samples_as: Annotated[
@@ -126,25 +126,25 @@ def export(
             "--samples-as",
             metavar="FORM",
             autocompletion=one_of(SAMPLE_FORMS),
-            help="Of --samples: table, or files: also the files of the program for each drawn airframe, in the folders "
-            "samples/0000, samples/0001 and so on.",
+            help="With --samples: table writes samples.parquet only; files also writes the files of the program for each drawn "
+            "airframe, in the folders samples/0000, samples/0001 and so on.",
         ),
     ] = SAMPLE_FORMS[0],
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the drawn airframes.")] = 0,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Export an airframe, or a system as CasADi, although fly-back has not accepted it; the files say so.",
+            help="Export an airframe, or a system as CasADi, that fly-back has not accepted. The files contain a note.",
         ),
     ] = False,
 ) -> None:
     """Write an estimator as C99, a System as CasADi functions, or an airframe for autopilots and simulators.
 
-    Estimator: one header, one source file, a program that replays a flight, a test against JAX, and build files; all tunings
-    are constants. System: dynamics, outputs, a discrete step, and their Jacobians. Airframe: autopilot parameters, a simulation
-    model, a linear model at hover or C constants, with standard deviations as comments. Fly-back must have accepted the
-    airframe of a system or a conversion.
+    Estimator: one header, one source file, a program that replays a flight, a test against JAX, and build files. All tuning
+    values are constants. System: dynamics, outputs, a discrete step, and their Jacobians. Airframe: autopilot parameters, a
+    simulation model, a linear model at hover or C constants, with standard deviations as comments. A system and a conversion
+    need an airframe that fly-back has accepted.
     """
     from rotorid.terminal.console import setup_jax, status
 

@@ -36,20 +36,20 @@ def fit_linear(
         typer.Option(
             "--inputs",
             metavar="NAMES",
-            help="Inputs, with commas: columns (body_rate_setpoint_x) or signals (rotor_command).",
+            help="Inputs, separated by commas: columns (body_rate_setpoint_x) or signals (rotor_command).",
             show_default=False,
         ),
     ],
     outputs: Annotated[
         str,
-        typer.Option("--outputs", metavar="NAMES", help="Outputs, with commas.", show_default=False),
+        typer.Option("--outputs", metavar="NAMES", help="Outputs, separated by commas.", show_default=False),
     ],
     order: Annotated[
         int | None,
         typer.Option(
             "--order",
             metavar="N",
-            help="Number of states. Default: by the held-out rows.",
+            help="Number of states. Default: chosen by the prediction of held-out rows.",
             show_default=False,
         ),
     ] = None,
@@ -58,7 +58,7 @@ def fit_linear(
         typer.Option(
             "--delay",
             metavar="ROWS",
-            help="Delay of the inputs in rows. Default: by the held-out rows.",
+            help="Delay of the inputs in rows. Default: chosen by the prediction of held-out rows.",
             show_default=False,
         ),
     ] = None,
@@ -67,7 +67,7 @@ def fit_linear(
         typer.Option(
             "--rate",
             metavar="HZ",
-            help="Rows per second. Default: those of the slowest column.",
+            help="Rows per second. Default: the rate of the slowest column.",
             show_default=False,
         ),
     ] = None,
@@ -76,7 +76,7 @@ def fit_linear(
         typer.Option(
             "--time",
             metavar="NAME",
-            help="Time column of a table, s. Default: t, else rows of 1 s.",
+            help="Time column of a table, in s. Default: the column t; without it, one row is 1 s.",
             show_default=False,
         ),
     ] = "",

@@ -48,8 +48,8 @@ def fly_back(
             "-p",
             metavar="AIRFRAME",
             autocompletion=completion.airframe,
-            help="The airframe as known before: the model must predict at least as well. Default: the airframe by the first "
-            "log's parameters and the mass of the model.",
+            help="The airframe that was known before. The model must predict at least as well. Default: an airframe made from "
+            "the first log's parameters and the mass of the model.",
             show_default=False,
         ),
     ] = None,
@@ -72,13 +72,15 @@ def fly_back(
             "--output",
             "-o",
             metavar="OUT.toml",
-            help="Write the airframe here, with the result as its [fly_back].",
+            help="Write the airframe to this file, with the result as its table [fly_back].",
             show_default=False,
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="PAGE.html", help="Write a report.", show_default=False),
+        typer.Option(
+            "--report", metavar="PAGE.html", help="Write a report to this file.", show_default=False
+        ),
     ] = None,
     between: Annotated[
         list[str] | None,
@@ -95,7 +97,7 @@ def fly_back(
     """Validate a model by fly-back: predict flights that it was not fitted to, and accept or reject it.
 
     The model is run open loop on the logged rotor commands for 0.1, 0.5, 1 and 2 s from many starts, and compared with the
-    prior and with constant velocity. The exit status is 1 where it is rejected.
+    prior and with constant velocity. The exit status is 1 if the model is rejected.
     """
     from rotorid.terminal.console import count_items, progress_bar, setup_jax, status
 

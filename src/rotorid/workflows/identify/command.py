@@ -46,9 +46,7 @@ def identify(
     span: Span = None,
     output: Annotated[
         Path | None,
-        folder_option(
-            "Folder for the airframe and the report. Default: the first log's name with -identified, here."
-        ),
+        folder_option("Folder for the airframe and the report. Default: LOG-identified, of the first LOG."),
     ] = None,
     free: Annotated[
         str | None,
@@ -67,7 +65,7 @@ def identify(
             "--known",
             metavar="WHAT",
             autocompletion=one_of(_KNOWN),
-            help="mass or thrust: which is held fixed, since only their ratio can be identified from flight. The standard "
+            help="Which is held fixed: mass or thrust. Only their ratio can be identified from flight. The standard "
             "deviations of thrust, inertia and drag include that of the mass. Default: the mass with --mass, else the one with "
             "the smaller relative standard deviation in the airframe.",
             show_default=False,
@@ -87,7 +85,7 @@ def identify(
         typer.Option(
             "--plan",
             metavar="DIR",
-            help="Folder of `rotorid plan`, whose flight each LOG is: a part of each of its manoeuvres is held out.",
+            help="Folder of `rotorid plan`. Each LOG is a flight of this plan; a part of each manoeuvre is held out.",
             show_default=False,
         ),
     ] = None,
@@ -95,15 +93,15 @@ def identify(
         bool,
         typer.Option(
             "--fly-back/--no-fly-back",
-            help="Validate the model on what was held out. Without it, all of each LOG is fitted.",
+            help="Validate the model on the held-out data. With --no-fly-back, the whole of each LOG is fitted.",
         ),
     ] = True,
     residual: Annotated[
         bool,
         typer.Option(
             "--residual",
-            help="Also learn what the physics leaves unexplained, as `rotorid learn` does, and add it to the model where it "
-            "helps on held-out flight. The estimates stay those of the physics.",
+            help="Also learn the residual of the physical model, as `rotorid learn` does, and add it to the model if it "
+            "improves the predictions of held-out flight. The estimates of the physical parameters do not change.",
         ),
     ] = False,
     epochs: Annotated[
@@ -114,9 +112,9 @@ def identify(
 ) -> None:
     """Identify a vehicle from its flights: mass or thrust curve, inertia, motors, drag, each with its standard deviation.
 
-    The airframe is the prior; without one, it is made of the log's parameters and --mass. The identified airframe is written,
-    and validated on flights or parts of flights that were not fitted (see `rotorid fly-back`). The exit status is 1 where it is
-    not accepted.
+    The airframe is the prior. Without --airframe, it is made from the log's parameters and --mass. The identified airframe is
+    written, and validated on flights or parts of flights that were not fitted (see `rotorid fly-back`). The exit status is 1 if
+    it is not accepted.
     """
     from rotorid.terminal.console import count_items, progress_bar, setup_jax, status
 

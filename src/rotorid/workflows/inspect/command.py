@@ -25,14 +25,16 @@ def inspect(
     mapping: Mapping = None,
     output: Annotated[
         Path | None,
-        folder_option("Folder for summary.json and report.html, of one log. Default: nothing is written."),
+        folder_option(
+            "Folder for summary.json and report.html, for one log only. Default: nothing is written."
+        ),
     ] = None,
 ) -> None:
     """Show the signals of a log, the results of the checks, and what can be identified from it.
 
     The checks compare signals with each other to find wrong frames, signs, units, clocks and delays. For each
-    quantity that cannot be identified, the command recommends what to log or to fly next time. Of several logs, those
-    that cannot be read are named at the end.
+    quantity that cannot be identified, the command recommends what to log or to fly next time. If some of several logs
+    cannot be read, they are listed at the end.
     """
     if output is None and current_output().is_opened:
         raise SettingError("--open needs --output DIR, the folder for the report")

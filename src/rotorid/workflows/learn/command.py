@@ -34,9 +34,7 @@ def learn(
     airframe: AirframeOption,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="MODEL", help="The folder to write the model to.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="MODEL", help="Folder for the model.", show_default=False),
     ],
     architecture: Annotated[
         str,

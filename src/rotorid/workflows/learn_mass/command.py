@@ -21,9 +21,7 @@ def learn_mass(
     airframe: AirframeOption,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="MODEL", help="The folder to write the network to.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="MODEL", help="Folder for the network.", show_default=False),
     ],
     masses: Annotated[
         str | None,

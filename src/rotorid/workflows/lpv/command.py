@@ -37,8 +37,8 @@ def lpv(
         typer.Option(
             "--ranges",
             metavar="FILE.toml",
-            help="Ranges of variables, for the bounds: roll = [-0.5, 0.5], yaw_rate, rotor_speed, mass, specific_thrust; SI "
-            "units.",
+            help="Ranges of the variables (roll = [-0.5, 0.5], yaw_rate, rotor_speed, mass, specific_thrust), in SI units. The "
+            "bounds of the parameters follow from them.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,7 @@ def lpv(
         typer.Option(
             "--margin",
             metavar="SHARE",
-            help="Widening of bounds from flights on either side, relative to their width.",
+            help="Margin added on each side of bounds from flights, relative to their width.",
         ),
     ] = 0.1,
     components: Annotated[
@@ -81,7 +81,7 @@ def lpv(
     ] = "cost",
     decay: Annotated[
         float,
-        typer.Option("--decay", metavar="RATE", help="Least decay rate of the controller, 1/s."),
+        typer.Option("--decay", metavar="RATE", help="Smallest decay rate of the control errors, 1/s."),
     ] = 0.0,
     estimator: Annotated[
         str | None,
@@ -90,8 +90,8 @@ def lpv(
             "-e",
             metavar="NAME",
             autocompletion=one_of(LOG_ESTIMATORS),
-            help="Track the mass along the flights by this estimator; its range, with 3 standard deviations, is that of the "
-            f"model. One of {', '.join(LOG_ESTIMATORS)}.",
+            help="Track the mass along the flights with this estimator. The range of the mass, with 3 standard deviations, is "
+            f"a bound of the model. One of {', '.join(LOG_ESTIMATORS)}.",
             show_default=False,
         ),
     ] = None,

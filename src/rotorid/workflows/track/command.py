@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from rotorid.results.files import Input
     from rotorid.workflows.track.summary import Settings, Summary
 
-Folder = Annotated[
-    Path | None, folder_option("Folder for the results. Default: the log's name with -track, here.")
-]
+Folder = Annotated[Path | None, folder_option("Folder for the results. Default: LOG-track.")]
 
 
 def track(

@@ -53,7 +53,7 @@ def wrench(
     ] = "mo",
     gain: Annotated[
         float,
-        typer.Option("--gain", metavar="K", help="Observer gain in 1/s: more is quicker, and noisier."),
+        typer.Option("--gain", metavar="K", help="Observer gain, 1/s. A larger gain is faster and noisier."),
     ] = 10.0,
     model: ModelOption = None,
     mapping: Mapping = None,
@@ -67,9 +67,7 @@ def wrench(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None, folder_option("Folder for the results. Default: the log's name with -wrench, here.")
-    ] = None,
+    output: Annotated[Path | None, folder_option("Folder for the results. Default: LOG-wrench.")] = None,
     mcap: Mcap = False,
 ) -> None:
     """Estimate the external force and torque on a vehicle over a flight, and detect contacts: time, force, point.
