@@ -158,21 +158,23 @@ def _outside() -> str:
                 numbers = ", ".join(f"{z:+.1f}" for z in distances)
                 far.append(f"- {vehicle.name}: {name.replace('_', ' ')} ({numbers})")
     share = f"{100.0 * inside / count:.0f} %"
-    head = f"{inside} of {count} numbers ({share}) lie within two standard deviations. Beyond them are:"
+    head = f"{inside} of {count} numbers ({share}) are within two standard deviations. The others are of:"
     return "\n".join([head, "", *far])
 
 
 def _vehicles() -> str:
-    lines = [
-        "| vehicle | family | kind | rotors | mass, kg | L, m | inertia, kg m^2 | lag, ms | torque ratio, mm "
-        "| propeller radius, mm | thrust coefficient, N s^2 | source | license |",
-        "|---" * 13 + "|",
+    numbers = [
+        "| vehicle | kind | rotors | mass, kg | L, m | inertia, kg m^2 | lag, ms | torque ratio, mm |",
+        "|---" * 8 + "|",
+    ]
+    sources = [
+        "| vehicle | family | propeller radius, mm | thrust coefficient, N s^2 | source | licence |",
+        "|---" * 6 + "|",
     ]
     for v in public_vehicles():
         lags = [f"{1e3 * lag:.3g}" for lag in (v.motor_time_constant, v.motor_time_constant_down) if lag]
         cells = (
             v.name,
-            v.family,
             v.origin.kind,
             str(v.rotors),
             f"{v.mass:g}",
@@ -180,13 +182,18 @@ def _vehicles() -> str:
             ", ".join(f"{J:.4g}" for J in v.inertia or ()),
             " up, ".join(lags) + (" down" if len(lags) > 1 else ""),
             _number(v.torque_ratio, 1e3),
+        )
+        numbers.append("| " + " | ".join(cells) + " |")
+        cells = (
+            v.name,
+            v.family,
             _number(v.propeller_radius, 1e3),
             _number(v.thrust_coefficient, 1.0),
             v.origin.source,
             v.origin.license,
         )
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        sources.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*numbers, "", "Propellers, sources and licences:", "", *sources])
 
 
 def _number(value: float | None, scale: float) -> str:
@@ -202,8 +209,8 @@ def figure_of_merit(vehicle: PublicVehicle) -> float | None:
 def _left_out() -> str:
     merits = [merit for v in public_vehicles() if (merit := figure_of_merit(v)) is not None]
     head = (
-        "The figure of merit is the power of an ideal rotor of this radius and thrust over the power of the drag "
-        f"torque. Where it is known of a torque ratio in use, it is {min(merits):.2f} to {max(merits):.2f}."
+        "The figure of merit is the power of an ideal rotor of this radius and thrust, divided by the power of the drag "
+        f"torque. For the torque ratios in use, as far as it is known, it is {min(merits):.2f} to {max(merits):.2f}."
     )
     lines = [f"- {v.name}: {_reasons(v.origin.left_out)}" for v in public_vehicles() if v.origin.left_out]
     return "\n".join([head, "", *lines])

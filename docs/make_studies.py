@@ -244,17 +244,24 @@ def _steps(rows: Rows, circumstances: str = "") -> list[str]:
         ]
     return [
         *lines,
-        "Overshoot: error beyond the new mass within 2 s after a step, in % of it.",
+        "The overshoot is the error beyond the new mass within 2 s after a step, in % of the new mass.",
         "",
         *table(head, body),
     ]
 
 
+_ELM_QUANTITIES = {
+    "rmspe": "Root mean square percentage error (RMSPE), %",
+    "norm of the weights": "Norm of the output weights",
+    "training time": "Training time, s",
+}
+
+
 def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
     """Tables 1 to 3 by the inputs of the networks."""
     lines = [
-        "Tables 1 to 3 have the published numbers, and ours with three kinds of inputs: states, inputs and measurements of a "
-        "row, the same of 0.32 s of rows, and the slopes in windows of `rotorid.learning`.",
+        "Tables 1 to 3 have the published numbers, and ours for three kinds of inputs of the network: the states, inputs and "
+        "measurements of one row; the same of all rows of 0.32 s; and the slopes in windows of `rotorid.learning`.",
         "",
     ]
     tables = {
@@ -266,24 +273,19 @@ def _elm_tables(rows: Rows, level: str = "###") -> list[str]:
     }  # fmt: skip
     for heading, (part, keys) in tables.items():
         lines += [f"{level} {heading}", ""]
-        body = []
-        for method, setting in keys:
-            if rows.get(part, method, "rmspe", setting=setting)["value"] is None:
-                continue
-            cells = [method.upper(), setting.split("=")[1]]
-            for quantity in ("rmspe", "norm of the weights", "training time"):
+        shown = [k for k in keys if rows.get(part, k[0], "rmspe", setting=k[1])["value"] is not None]
+        head = ["method", keys[0][1].split("=")[0], "published", "one row", "rows of 0.32 s", "windows"]
+        for quantity, caption in _ELM_QUANTITIES.items():
+            body = []
+            for method, setting in shown:
                 ours = [
                     rows.get(name, method, quantity, setting=setting)
                     for name in (f"{part}, instant", f"{part}, history", part)
                 ]
                 published = next((r["published"] for r in ours if r["published"] is not None), None)
-                cells += [text(published), *(text(r["value"]) for r in ours)]
-            body.append(cells)
-        ours = ["a row", "0.32 s of rows", "windows"]
-        head = ["method", keys[0][1].split("=")[0]]
-        for quantity in ("RMSPE (%)", "norm", "time (s)"):
-            head += [f"{quantity}: published", *ours]
-        lines += table(head, body)
+                cells = [text(published), *(text(r["value"]) for r in ours)]
+                body.append([method.upper(), setting.split("=")[1], *cells])
+            lines += [f"{caption}:", "", *table(head, body)]
     guess = rows.get("constant", "constant", "rmspe")
     if guess["value"] is not None:
         lines += [
@@ -315,7 +317,7 @@ def _mass_figures(rows: Rows) -> list[str]:
         (r["value"] for r in rows.rows if r["quantity"] == "largest difference from RELM"), math.nan
     )
     body = [
-        ("6, loop", "EKF fastest; SWLS most accurate but for repeated changes", errors("loop")),
+        ("6, loop", "EKF fastest; SWLS most accurate except for repeated changes", errors("loop")),
         ("7, zigzag", "as Figure 6", errors("zigzag")),
         ("8, square", "EKF fastest, SWLS most accurate", errors("square")),
         ("9, random", "changes are captured", errors("random")),
@@ -362,11 +364,18 @@ def _axes(rows: Rows) -> list[str]:
     return [
         "### Figure 8: force error by axis",
         "",
-        "In the document NeMO reduces the error on all axes. Here residuals are fitted by least squares in the world frame, "
-        "without the attitude as an input as in the document, and in the body frame. RMS in N without the lag of the observer, "
-        f"mean over {found[0]['flights']} seeds ± standard error.",
+        "In the document, NeMO reduces the error on all axes. Here residuals are fitted by least squares in two frames: in the "
+        "world frame, without the attitude as an input (as in the document), and in the body frame. The lag of the observer is "
+        f"not included. The numbers are means over {found[0]['flights']} seeds ± standard error.",
         "",
-        *table(["type", "flights", "residual", *"xyz", *(f"{axis} / MO" for axis in "xyz")], body),
+        "RMS error of the force, N:",
+        "",
+        *table(["type", "flights", "residual", *"xyz"], [cells[:6] for cells in body]),
+        "Relative to MO:",
+        "",
+        *table(
+            ["type", "flights", "residual", *"xyz"], [cells[:3] + cells[6:] for cells in body if cells[2] != "mo"]
+        ),
     ]
 
 
@@ -375,9 +384,9 @@ def _wrench_errors(rows: Rows) -> list[str]:
     lines = [
         "### Table II", "",
         "G, MG-1, MG-2 and MGD are the document's sets of wrong parameters (M: mass and inertia, G: thrust and geometry, "
-        "D: drag and rotor friction); mo is the momentum observer, nemo-N the neural one with α = N.", "",
-        "Published: sums of RMS errors over an unknown number of flights. Ours: mean over the flights. In brackets: relative "
-        "to MO over all scenarios.", "",
+        "D: drag and rotor friction). mo is the momentum observer, nemo-N the neural one with α = N.", "",
+        "Published numbers are sums of RMS errors over an unknown number of flights. Ours are means over the flights. The two "
+        "can therefore be compared only relative to MO: these ratios, over all scenarios, are in brackets.", "",
     ]  # fmt: skip
     body = []
     for kind in _KINDS:
@@ -392,10 +401,10 @@ def _wrench_errors(rows: Rows) -> list[str]:
             cells[-2] += f" ({text(ours[-1]['published'] / mo['published'])})"
             cells[-1] += f" ({text(ours[-1]['value'] / mo['value'])})"
             body.append(cells)
-    head = ["type", "method"]
-    for s in _SCENARIOS:
-        head += [f"{s}: published", "ours"]
-    lines += table(head, body)
+    for first, last in ((0, 2), (2, 4), (4, 5)):
+        head = [f"{s}: {what}" for s in _SCENARIOS[first:last] for what in ("published", "ours")]
+        part = [cells[:2] + cells[2 + 2 * first : 2 + 2 * last] for cells in body]
+        lines += table(["type", "method", *head], part)
 
     def rms(method: str, kind: str, scenario: str) -> str:
         return text(rows.value("exact", method, "rms error", trajectory=scenario, setting=kind))
@@ -419,7 +428,7 @@ def _wrench_errors(rows: Rows) -> list[str]:
          f"RMS error: MO {rms('mo', 'MG-1', 'free-flight')}, NeMO {rms('nemo-1', 'MG-1', 'free-flight')}"),
         ("6, hovering with pulses, MG-2", "torque of NeMO (α = 1) closer to zero; force z sometimes worse",
          f"RMS error: MO {rms('mo', 'MG-2', 'hover-wrench')}, NeMO {rms('nemo-1', 'MG-2', 'hover-wrench')}"),
-        ("7a, by scenario", "smaller deviation of NeMO, but in hovering",
+        ("7a, by scenario", "smaller deviation of NeMO except in hovering",
          "width of 90 % of the force errors in N, MO → NeMO (α = 50): "
          + spreads([("force", s, "all") for s in _SCENARIOS[:-1]])),
         ("7b, by type", "smaller deviation of NeMO for every type",
@@ -503,7 +512,11 @@ def identify(rows: Rows) -> list[str]:
             ]
         )
     head = ["quantity", "coverage of the 95 % band (%)", "mean of z", "std of z", "information gain (%)"]
-    return ["z: error over estimated standard deviation; behind ±, standard errors.", "", *table(head, body)]
+    return [
+        "z is the error divided by the estimated standard deviation. Numbers after ± are standard errors.",
+        "",
+        *table(head, body),
+    ]
 
 
 _SECTIONS: Mapping[str, Callable[[Rows], list[str]]] = {
@@ -520,15 +533,15 @@ def page() -> str:
         "# The studies: published numbers and ours",
         "",
         "[`rotorid reproduce`](commands/reproduce.md) runs the methods of three documents on simulated data, and two studies "
-        "of its own. This page sets the published tables and figures beside our numbers. `make studies` runs the studies and "
-        "writes the page; `make studies QUICK=1` runs their quick forms. The rows are in `docs/studies/STUDY.parquet`.",
+        "of its own. This page compares the published tables and figures with our numbers. `make studies` runs the studies and "
+        "writes this page; `make studies QUICK=1` runs them with few flights. All numbers are in `docs/studies/STUDY.parquet`.",
         "",
         "The documents are:",
         "",
         *(f"- {number}: {document}" for number, document in DOCUMENTS.items()),
         "",
-        "The documents give no data for their figures: in the tables of figures, the second column states what their "
-        "text says.",
+        "The documents have no data for their figures. In the tables of figures, the second column therefore has the statement "
+        "of their text.",
         "",
     ]
     for study, title in STUDIES.items():
@@ -546,8 +559,8 @@ def page() -> str:
 def _circumstances(study: str, path: Path) -> str:
     run = about(path)
     if not run:
-        return "Full form; date, duration and machine were not recorded."
-    form = "**Quick form**, of few flights." if run["form"] == "quick" else "Full form."
+        return "Full study; date, duration and machine were not recorded."
+    form = "**Quick study** with few flights." if run["form"] == "quick" else "Full study."
     if run["part"]:
         form += f" Only the part {run['part']} was run."
     return (
