@@ -374,7 +374,8 @@ def _axes(rows: Rows) -> list[str]:
         "Relative to MO:",
         "",
         *table(
-            ["type", "flights", "residual", *"xyz"], [cells[:3] + cells[6:] for cells in body if cells[2] != "mo"]
+            ["type", "flights", "residual", *"xyz"],
+            [cells[:3] + cells[6:] for cells in body if cells[2] != "mo"],
         ),
     ]
 
