@@ -60,16 +60,6 @@ class Docstrings(griffe.Extension):
             names = {parameter.name for parameter in func.parameters}
             func.docstring.value = with_list(func.docstring.value, "Args", names)
 
-    def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Called for each class, with its members."""
-        if cls.docstring is not None and not re.search(
-            "^(Args|Attributes):", cls.docstring.value, re.MULTILINE
-        ):
-            names = set(cls.members)
-            if isinstance(init := cls.members.get("__init__"), griffe.Function):
-                names |= {parameter.name for parameter in init.parameters}
-            cls.docstring.value = with_list(cls.docstring.value, "Attributes", names)
-
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Called for the package, with all of its modules."""
         things = list(objects(pkg))
@@ -79,6 +69,8 @@ class Docstrings(griffe.Extension):
                 function = griffe.Function("__init__", parameters=parameters, returns="None", parent=cls)
                 cls.set_member("__init__", function)
         for thing in things:
+            if isinstance(thing, griffe.Class):
+                list_fields(thing)
             if thing.docstring is not None:
                 thing.docstring.value = CODE.sub(
                     lambda match, at=thing: link(match, at), thing.docstring.value
@@ -91,6 +83,16 @@ def objects(parent: griffe.Object) -> Any:
     for member in parent.members.values():
         if isinstance(member, griffe.Object):
             yield from objects(member)
+
+
+def list_fields(cls: griffe.Class) -> None:
+    """Make a list of the paragraph of fields in the docstring of a class."""
+    if cls.docstring is None or re.search("^(Args|Attributes):", cls.docstring.value, re.MULTILINE):
+        return
+    names = set(cls.all_members)
+    if isinstance(init := cls.members.get("__init__"), griffe.Function):
+        names |= {parameter.name for parameter in init.parameters}
+    cls.docstring.value = with_list(cls.docstring.value, "Attributes", names)
 
 
 def link(match: re.Match[str], thing: griffe.Object) -> str:

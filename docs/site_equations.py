@@ -12,7 +12,7 @@ from typing import Any
 
 PAGES = ("theory.md", "theory-identification.md", "size-priors.md")
 
-LETTERS = "alpha beta gamma delta eta theta kappa lambda nu rho sigma tau phi psi omega Lambda Phi Omega"
+LETTERS = "alpha beta gamma delta eta theta kappa lambda nu pi rho sigma tau phi psi omega Lambda Phi Omega"
 GREEK = {name: html.unescape(f"&{name};") for name in LETTERS.split()}
 MINUS, PRIME, TIMES = "\N{MINUS SIGN}", "\N{PRIME}", "\N{MULTIPLICATION SIGN}"
 NAME = rf"(?:{'|'.join(GREEK)}|sum|[A-Za-z]{{1,2}}\d?|cos|sin|Y)"
@@ -27,7 +27,7 @@ SPACED_CODE = re.compile(r"<code>([^<\n]* [^<\n]*)</code>")
 MARKUP = re.compile(r"(<pre\b.*?</pre>|<(code|script|h\d|a)\b.*?</\2>|<[^>]*>)", re.DOTALL)
 NUMBER = re.compile(r"\((?:\d+(?:[.-]\d+)*(?:-\d+)?(?:, )?)+\)$|\([A-Z][\w -]+\)$")
 WORD = re.compile(r"[A-Za-z]\w*")
-SYMBOL = re.compile(rf"(?:{'|'.join(GREEK)}|[A-Za-z])(?:_\w+)?|sum|sqrt|exp|log|mm|kg")
+SYMBOL = re.compile(rf"(?:{'|'.join(GREEK)}|[A-Za-z])(?:_\w+)?|sum(?:_\w+)?|sqrt|exp|log|sin|cos|mm|kg")
 NO_MATHEMATICS = re.compile(r"--|[\"$`]|::|^\.|\w\.\w*[A-Za-z]")
 
 OPERATORS = (
@@ -83,7 +83,7 @@ def block(source: str) -> str:
 def inline(markup: str, source: str) -> str:
     """Inline code, set as an equation if it is one."""
     is_mathematics = all(
-        map(SYMBOL.fullmatch, WORD.findall(source.replace("_(", " (")))
+        map(SYMBOL.fullmatch, WORD.findall(re.sub(r"_(?=[({])", " ", source)))
     ) and not NO_MATHEMATICS.search(source)
     if not is_mathematics:
         return markup

@@ -114,6 +114,7 @@ def test_names_and_shapes_in_the_reference(site: Path) -> None:
     )
     assert "\N{GREEK SMALL LETTER TAU}" not in text  # an argument keeps its name
     assert "x \N{SQUARED PLUS} d" in text
+    assert "1 / \N{GREEK CAPITAL LETTER SIGMA}<sub>i</sub> W<sub>i</sub><sup>2</sup>" in page
 
 
 def test_equations_are_set(site: Path) -> None:

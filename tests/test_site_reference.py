@@ -38,6 +38,10 @@ class Result:
     """A result."""
 
     values: dict[str, float] = dataclasses.field(default_factory=lambda: dict())
+
+@dataclasses.dataclass
+class Further(Result):
+    """A further result. values: by name."""
 '''
 
 
@@ -67,6 +71,10 @@ def test_a_source_is_one_line(package: griffe.Module) -> None:
 
 def test_a_default_that_a_lambda_makes_is_shown_without_it(package: griffe.Module) -> None:
     assert str(package["Result"].parameters["values"].default) == "dict()"
+
+
+def test_inherited_fields_are_listed(package: griffe.Module) -> None:
+    assert package["Further"].docstring.value == "A further result.\n\nAttributes:\n    values: by name."
 
 
 def test_summary_is_the_first_sentence(package: griffe.Module) -> None:

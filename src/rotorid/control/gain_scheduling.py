@@ -164,7 +164,7 @@ def gain_schedule(
         R: weights (m, m) of the inputs, likewise.
         method: "cost": one program finds the gains that minimise the bound of the cost. "local": the gain at each vertex is
             that of its LQR, and only the bound is computed.
-        decay: least decay rate beta, 1/s.
+        decay: least decay rate, 1/s.
         damping: least damping ratio of the poles, only for "cost"; None: no limit.
         max_rate: largest decay rate of the poles, 1/s, only for "cost"; None: no limit.
     Returns:

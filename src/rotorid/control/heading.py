@@ -105,8 +105,8 @@ class HeadingController:
 
         Args:
             x: measured state.
-            setpoint: of the trajectory.
-            state: of the controller after the previous step.
+            setpoint: point of the trajectory.
+            state: state of the controller after the previous step.
             dt: length of the step, s.
             mass: tracked mass, kg.
         Returns:

@@ -118,10 +118,10 @@ class Doublet(eqx.Module):
 
 
 class Multisine(eqx.Module):
-    """A sum of n sinusoids: `amplitude / sqrt(n) sum_k sin(2 pi f_k (t - start) + phi_k)`.
+    """A sum of n sinusoids: `a / sqrt(n) sum_k sin(2 pi f_k (t - t_0) + phi_k)`.
 
     channel: "roll" or "pitch" (tilt, rad), "rate_x", "rate_y" or "rate_z" (body rate, rad/s), or "thrust" (share of the
-    weight). amplitude: in the unit of the channel. start: time, s. duration: s. frequencies: f_k, Hz. phases: phi_k, rad.
+    weight). amplitude: a, in the unit of the channel. start: t_0, s. duration: s. frequencies: f_k, Hz. phases: phi_k, rad.
     """
 
     channel: str = eqx.field(static=True)

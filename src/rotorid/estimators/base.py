@@ -73,10 +73,10 @@ class Estimate(eqx.Module):
 
     state: the System's states, packed as its `states`. state_std: standard deviation per tangent dimension of the states.
     value: the tracked parameters, in their units. std: standard deviations of the tracked parameters, in their units.
-    covariance: of the tracked parameters, in their units. innovation: measured minus predicted, per tangent dimension of the
-    outputs; 0 where not measured. innovation_std: predicted standard deviation of the innovation. nis: normalised innovation
-    squared of the accepted output blocks. nis_dof: number of dimensions that `nis` sums over. informed: whether the data
-    carried information about each tracked parameter. health: a value of `Health`.
+    covariance: covariance of the tracked parameters, in their units. innovation: measured minus predicted, per tangent
+    dimension of the outputs; 0 where not measured. innovation_std: predicted standard deviation of the innovation. nis:
+    normalised innovation squared of the accepted output blocks. nis_dof: number of dimensions that `nis` sums over. informed:
+    whether the data carried information about each tracked parameter. health: a value of `Health`.
     """
 
     state: Float[Array, "*n states"]

@@ -134,8 +134,8 @@ def change_times(
     """Times at which the parameters changed.
 
     Args:
-        t: of the n estimates, s.
-        since_change: of `AdaptiveEstimate`, s.
+        t: times of the n estimates, s.
+        since_change: time since the last change, s, from `AdaptiveEstimate`.
     Returns:
         Change times in s, ascending, on which the estimates agreed for at least 0.1 s.
     """

@@ -42,7 +42,7 @@ def run(
         estimator: an estimator of any kind.
         samples: measurements on one grid, n rows (see `Samples`).
         key: random key for estimators that draw random numbers; by default `jax.random.key(0)`.
-        engine: what computes: "c", "jax", or "auto" for C where the estimator has a C form.
+        engine: "c" computes in C, "jax" in JAX, and "auto" in C if the estimator has a C form, else in JAX.
     Returns:
         Estimates after every sample, stacked along the first axis (n rows).
     Raises:
@@ -200,7 +200,7 @@ def stack_tunings(estimators: Sequence[AbstractEstimator]) -> AbstractEstimator:
     """Stack estimators that differ only in their tunings, for `run_many(..., tunings=True)`.
 
     Args:
-        estimators: of one kind over one System, with different tunings.
+        estimators: estimators of one kind over one System, with different tunings.
     Returns:
         One estimator whose arrays have a new first axis, one tuning a row.
     Raises:
@@ -219,8 +219,8 @@ class Stream:
     It gives the numbers that `run` gives on the same samples, as numpy arrays. The step is compiled once, at the first
     sample. Samples may be numpy arrays or numbers, which is fastest.
 
-    estimator: of any kind. key: for estimators that draw random numbers; by default `jax.random.key(0)`. engine: "c", "jax"
-    or "auto", as in `run`.
+    estimator: an estimator of any kind. key: random key for estimators that draw random numbers; by default
+    `jax.random.key(0)`. engine: "c", "jax" or "auto", as in `run`.
     """
 
     def __init__(

@@ -97,17 +97,15 @@ def mass_features(
 ) -> tuple[Float[np.ndarray, "n windows"], Bool[np.ndarray, " n"]]:
     """Compute the inverse mass over windows that end at each row.
 
-    The features are causal: those of a row depend on the last `max(windows)` seconds only. Windows end at the
-    start of the flight and at gaps. A missing attitude is integrated from the last one with the body rate; a
-    missing velocity is skipped.
+    The features are causal: those of a row depend on the last `max(windows)` seconds only. Windows end at the start of the
+    flight and at gaps. A missing attitude is integrated from the last one with the body rate; a missing velocity is skipped.
 
     Args:
         samples: n rows of the system's inputs and outputs, of one flight.
-        system: with inputs and outputs of the samples, noise of the velocity, and prior of the mass.
+        system: System of the samples, with the noise of the velocity and the prior of the mass.
         windows: lengths, s.
     Returns:
-        Inverse mass (n, windows), 1/kg, the shortest window first; and a mask (n) of the rows whose shortest
-        window is full.
+        Inverse mass (n, windows), 1/kg, the shortest window first; and a mask (n) of the rows whose shortest window is full.
     Raises:
         ExcitationError: fewer than three rows.
         SettingError: a window of fewer than three rows, or a prior that is not positive and finite.
@@ -203,14 +201,15 @@ def predict_mass(
 ) -> MassPrediction:
     """Estimate the mass over a flight with a fitted regressor.
 
-    The standard deviation is that of the regressor. For most regressors it does not depend on changes of the
-    mass: it is too small after a step of the mass, and too large elsewhere. `fit_variance_model` corrects this.
+    The standard deviation is that of the regressor. For most regressors it does not depend on changes of the mass: it is too
+    small after a step of the mass, and too large elsewhere. `fit_variance_model` corrects this.
 
     Args:
-        regressor: its `predict` takes return_std: `MassRegressor`, `ELMRegressor`, `OSELMRegressor`, or
-            scikit-learn's Gaussian process and Bayesian ridge.
+        regressor: regressor whose `predict` has the argument `return_std`: `MassRegressor`, `ELMRegressor`, `OSELMRegressor`,
+            or scikit-learn's Gaussian process and Bayesian ridge.
         samples: n rows of the flight.
-        system, windows: those of the training.
+        system: System of the training.
+        windows: windows of the training, s.
     Returns:
         Mass and standard deviation (n), kg; the prior where the shortest window is not full.
     Raises:

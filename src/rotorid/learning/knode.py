@@ -132,15 +132,14 @@ def learn_residual(
     Args:
         system: the physics.
         data: training and validation windows of measured states and inputs.
-        heads: of the residual, one for each state block that it corrects.
+        heads: heads of the residual, one for each state block that it corrects.
         training: settings; each member is trained with each of its seeds.
         members: values of the parameters, by name, in which the members differ.
-        start: initial residuals with the same heads, one for each result; for example those of a shorter
-            horizon.
-        resume: function from the initial state of a training to the state at which it was interrupted; the
-            training then continues to the same result.
+        start: initial residuals with the same heads, one for each result; for example those of a shorter horizon.
+        resume: function from the initial state of a training to the state at which it was interrupted; the training then
+            continues to the same result.
         on_epoch: called with the state after each epoch; may raise to stop the training.
-        engine: what computes, see `engines`: "auto" is C where it is possible, "c" always C, "jax" always JAX.
+        engine: "auto" computes in C where that is possible, "c" always in C, "jax" always in JAX.
     Returns:
         A trained residual for each member and seed, in the order of the members.
     Raises:

@@ -103,7 +103,7 @@ def load_model(folder: str | Path) -> LearnedModel:
     """Read the model in a folder that `rotorid learn` wrote.
 
     Args:
-        folder: with the description, the weights and the airframe.
+        folder: folder with the description, the weights and the airframe.
     Returns:
         The airframe and its residual.
     Raises:

@@ -50,8 +50,8 @@ def training_windows(
 
     Args:
         system: the physics.
-        flights: samples of each.
-        horizon: steps of a window, alpha of eq. 19.
+        flights: samples of each flight.
+        horizon: number of steps of a window.
         stride: rows between the starts of windows.
         validation: share of each flight, at its end, that is held out, in (0, 1).
     Returns:

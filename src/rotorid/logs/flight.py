@@ -105,8 +105,8 @@ class Signal:
 class Flight(AbstractDisplay):
     """The named signals of one flight.
 
-    signals: by name, a key of `KINDS`. vehicle: the vehicle as the log describes it ("" if it does not). source: the log
-    file. format: "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap",
+    signals: signals by name, a key of `KINDS`. vehicle: the vehicle as the log describes it ("" if it does not). source: the
+    log file. format: "px4-ulog", "ardupilot-bin", "mavlink-tlog", "mavlink-mcap", "ros1-bag", "ros2-db3", "ros2-mcap",
     "crazyflie-usd", "blackbox", "table-csv", "table-parquet", "table-mcap", "mapped-csv", "mapped-parquet", "simulation".
     time_origin: time of the log's own clock at t = 0, s. notes: texts for the user (a truncated end, dropouts, ignored
     columns). parameters: the vehicle's own settings, where the log has them. identity: the serial number of the vehicle's
@@ -178,7 +178,7 @@ class Flight(AbstractDisplay):
         """The signals over time as a plotly figure.
 
         Args:
-            names: of signals, keys of `KINDS`; none: all of the log.
+            names: names of signals, keys of `KINDS`; without names, all of the log.
         Returns:
             A panel for each signal, with its unit on the axis and a curve for each component. A curve has about 2,000 points;
             its lowest and highest values remain.
@@ -193,7 +193,7 @@ class Flight(AbstractDisplay):
         """The signals as the flight table, an Arrow table.
 
         Args:
-            names: of signals, keys of `KINDS`; none: all of the log.
+            names: names of signals, keys of `KINDS`; without names, all of the log.
         Returns:
             `t` in s from the start of the flight, a row for every time stamp of any of the signals, and a column for each
             component, null where it was not measured. The metadata of a column has its unit, frame and source.

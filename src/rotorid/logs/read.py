@@ -152,7 +152,7 @@ def read(path: str | Path, mapping: str | Path | None = None) -> Flight:
         The signals of the log in SI units, world ENU and body FLU, each on its own clock in s from the start of the flight.
     Raises:
         LogError: the file cannot be read.
-        LogFormatError: its format is unknown, or it is damaged.
+        LogFormatError: the format of the file is unknown, or the file is damaged.
         SignalError: the mapping does not fit the file.
     """
     path = Path(path)

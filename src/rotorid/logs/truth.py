@@ -39,23 +39,24 @@ _CORNER: Final = 1e-6
 
 
 def attach_truth(flight: Flight, path: str | Path) -> Flight:
-    """Add the truth of a truth table to a flight, as signals.
+    """Add true values from a table to a flight, as signals.
 
-    Values hold until the next row. A step gets a second row 1 us before it, so that zero-order hold and
-    linear interpolation agree.
+    The table is a CSV file with the columns `t_log_s` or `t` (s, the log's clock) and any of `mass_kg` or `mass` (kg), `fx`,
+    `fy`, `fz` (external force, N, NED), `qx`, `qy`, `qz` (external torque, N m, FRD), and `wind_n`, `wind_e`, `wind_d`
+    (velocity of the air, m/s, NED). Values hold until the next row: a step gets a second row 1 us before it, so that
+    zero-order hold and linear interpolation agree.
 
     Args:
-        flight: as read from its log.
-        path: CSV file, plain or gzip, with the columns that the module lists; its times are of the log's
-            clock, s.
+        flight: flight that was read from its log.
+        path: the table, plain or gzip.
     Returns:
-        The flight with those of true_mass (kg), true_force (N, world ENU), true_torque (N m, body FLU) and
-        true_wind (m/s, world ENU) whose columns the table has, and with a note.
+        The flight with those of the signals `true_mass` (kg), `true_force` (N, world ENU), `true_torque` (N m, body FLU) and
+        `true_wind` (m/s, world ENU) whose columns the table has, and with a note.
     Raises:
         LogError: the file cannot be read.
-        LogFormatError: it is empty, damaged or no table.
-        SignalError: it lacks the time or a truth signal, has empty cells or times that decrease, or does not
-            overlap the flight.
+        LogFormatError: the file is empty, damaged or no table.
+        SignalError: the table lacks the time or a truth signal, has empty cells or times that decrease, or does not overlap
+            the flight.
     """
     path = Path(path)
     buffer = read_bytes(path)

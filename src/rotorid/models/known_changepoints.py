@@ -49,7 +49,7 @@ def with_change_input(samples: Samples, times: Sequence[float]) -> Samples:
     """Samples of one flight with the input `change` appended.
 
     Args:
-        samples: of one flight, n rows.
+        samples: samples of one flight, n rows.
         times: known changepoints, s, on the clock of `samples.t`.
     Returns:
         Samples whose last input is 1 in the first row at or after each of the times, and 0 elsewhere.

@@ -10,7 +10,8 @@ def rmspe(estimate: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> 
     """Root mean square percentage error.
 
     Args:
-        estimate, truth: of one quantity, in the same unit, n rows.
+        estimate: estimates of one quantity, n rows.
+        truth: true values, in the same unit.
     Returns:
         The root mean square of `(estimate - truth) / truth`, %.
     Source: SESAME D2.2, eq. 48.
@@ -27,9 +28,10 @@ def coverage(
     """The share of rows whose interval contains the truth.
 
     Args:
-        estimate, std, truth: of one quantity, in the same unit, n rows.
-        sigmas: half the width of the interval, in standard deviations; 1.96 gives the 95 % interval of a
-            normal distribution.
+        estimate: estimates of one quantity, n rows.
+        std: standard deviations of the estimates, in the same unit.
+        truth: true values, in the same unit.
+        sigmas: half the width of the interval, in standard deviations; 1.96 gives the 95 % interval of a normal distribution.
     Returns:
         Share from 0 to 1.
     """

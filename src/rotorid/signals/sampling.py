@@ -96,7 +96,7 @@ def sample(
         inputs: blocks that must be known in each row.
         outputs: blocks to be measured; one or more must be in the log.
         spans: start and end of the parts to be sampled, s; None: the whole flight.
-        rate: of the grid, Hz; None: that of the fastest signal, at most `MAX_RATE`.
+        rate: rate of the grid, Hz; None: that of the fastest signal, at most 250 Hz.
     Returns:
         Rows of times, steps, inputs, outputs and the mask of the measured ones.
     Raises:

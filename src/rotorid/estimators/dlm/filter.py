@@ -94,14 +94,12 @@ def dlm_filter(model: Dlm, y: Numbers) -> Filtered:
     """Estimate the states of a dynamic linear model given the rows so far (Kalman filter).
 
     Args:
-        model: with p states and m outputs.
-        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
-            missing.
+        model: model with p states and m outputs.
+        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is missing.
     Returns:
         Means and covariances of states and predicted measurements, n rows (see `Filtered`).
     Raises:
-        SettingError: the shape of y does not fit the model, or its matrices change over another number of
-            rows.
+        SettingError: the shape of y does not fit the model, or its matrices change over another number of rows.
     Source: Torren 2014, section 3.2.
     """
     return _filter(model, *measured(model, y))
@@ -124,14 +122,12 @@ def dlm_smooth(model: Dlm, y: Numbers) -> Smoothed:
     """Estimate the states of a dynamic linear model given all rows (fixed-interval smoother).
 
     Args:
-        model: with p states and m outputs.
-        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is
-            missing.
+        model: model with p states and m outputs.
+        y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is missing.
     Returns:
         Mean and covariance of the states, n rows (see `Smoothed`).
     Raises:
-        SettingError: the shape of y does not fit the model, or its matrices change over another number of
-            rows.
+        SettingError: the shape of y does not fit the model, or its matrices change over another number of rows.
     Source: Torren 2014, section 3.2; P. Park and T. Kailath, IEEE Trans. Automatic Control 41 (1996).
     """
     return _smooth(model, *measured(model, y))
@@ -174,8 +170,8 @@ def _smooth(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n
 def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], steps: int) -> Forecast:
     """Predict the measurements of the next rows.
 
-    model: its matrices that vary over time have one entry for each predicted row. m: mean of the state after the last row,
-    `filtered.m[-1]`. C: covariance of that state, `filtered.C[-1]`. steps: number of rows to predict.
+    model: model, whose matrices that vary over time have one entry for each predicted row. m: mean of the state after the
+    last row, `filtered.m[-1]`. C: covariance of that state, `filtered.C[-1]`. steps: number of rows to predict.
     """
 
     def step(carry, row):
@@ -190,7 +186,7 @@ def dlm_forecast(model: Dlm, m: Float[Array, " p"], C: Float[Array, "p p"], step
 def dlm_simulate(model: Dlm, n: int, key: PRNGKeyArray) -> tuple[Float[Array, "n p"], Float[Array, "n m"]]:
     """Draw states (n, p) and measurements (n, m) from a model.
 
-    model: with p states and m outputs. n: number of rows. key: random key.
+    model: model with p states and m outputs. n: number of rows. key: random key.
     """
     p, m = model.m0.shape[0], model.outputs
     first, *keys = jax.random.split(key, 3)

@@ -71,8 +71,8 @@ def auxiliary_filter(
         start: "prior" to draw all states from the prior, or "measured" to take states that are outputs of the same name from
             the first sample.
         method: integrator of a step: "euler", "midpoint" or "rk4".
-        priors_as: family of the prior distribution by parameter; by default normal, log-normal or beta, depending on the
-            bounds.
+        priors_as: family of the prior distribution by parameter; by default `normal`, `log-normal` or `beta`, depending on
+            the bounds.
         tuning: keywords of `Tuning.of`; gate and max_gap are infinite by default, those of a bias and `drift_shares` are not
             used.
     Returns:

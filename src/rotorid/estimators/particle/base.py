@@ -377,7 +377,7 @@ def particle_log_likelihood(
     Args:
         estimator: a particle filter.
         samples: measurements on one grid, n rows.
-        key: of the random numbers.
+        key: random key.
         engine: as in `run`.
     Returns:
         Logarithm of an unbiased estimate of p(y_1, ..., y_n).

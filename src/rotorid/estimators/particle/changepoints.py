@@ -89,7 +89,7 @@ def changes(
         distribution: distribution of a changed parameter: "normal" or "posterior" (normal about the particles' mean),
             "uniform" (about that mean), or "prior" (the parameter's own prior).
         spread: for "normal" the standard deviation in the parameter's unit, without default; for "posterior" a factor of the
-            particles' standard deviation, `3^(1/2)` by default; for "uniform" a relative half-width, 0.2 by default.
+            particles' standard deviation, sqrt(3) by default; for "uniform" a relative half-width, 0.2 by default.
         learn_hazard: whether each particle learns the hazard from its own changes.
         certainty: number of changes that the prior mean of a learned hazard counts for.
         memory: time, s, after which a particle's changes are forgotten.
@@ -124,7 +124,7 @@ def hazard_of(beta: float, dt: float) -> float:
         The hazard, `-log(1 - beta) / dt`, in changes per s.
     Raises:
         SettingError: `beta` is not between 0 and 1.
-    Source: Torren 2014, eqs. 3.41-3.43, where beta is the probability of a step.
+    Source: Torren 2014, eqs. 3.41-3.43, where `beta` is the probability of a step.
     """
     if not 0 < beta < 1:
         raise SettingError(f"a probability of {beta} for a change cannot be; give one between 0 and 1")

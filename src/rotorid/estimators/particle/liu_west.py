@@ -105,8 +105,8 @@ def liu_west(
         shrinkage: shrinkage a of the kernels, between 0 and 1; usually 0.974 to 0.995.
         changes: abrupt changes of parameters, made by `changes`; None: the tracked parameters are static.
         states: "sampled", or "kalman" for an extended Kalman filter in each particle (Rao-Blackwell).
-        kernels: families of the kernels by name of the parameter; by default normal, log-normal or beta, depending on the
-            bounds.
+        kernels: families of the kernels by name of the parameter; by default `normal`, `log-normal` or `beta`, depending on
+            the bounds.
         priors_as: families of the prior distributions, likewise. A prior has the parameter's value as mean and its std as
             standard deviation.
         scheme: scheme of resampling: "systematic", "stratified", "multinomial" or "residual".

@@ -21,13 +21,12 @@ _RATIO, _COEFFICIENT, _TORQUE = "torque_ratio", "thrust_coefficient", "torque_co
 def airframe_from_fit(airframe: Airframe, fit: Fit, source: str = "fit to free flight") -> Airframe:
     """Replace quantities of an airframe by the estimated ones, with their standard deviations and source.
 
-    Positions of rotors are multiplied by the estimated arm_scale, tilt angles by tilt_scale. A positive
-    quantity that is estimated at 0 (drag) is left out, which means 0. A given torque coefficient is replaced
-    by the torque ratio.
+    Positions of rotors are multiplied by the estimated arm_scale, tilt angles by tilt_scale. A positive quantity that is
+    estimated at 0 (drag) is left out, which means 0. A given torque coefficient is replaced by the torque ratio.
 
     Args:
         airframe: the prior.
-        fit: of its parameters.
+        fit: fit of its parameters.
         source: text that names the origin of the values.
     Returns:
         A new airframe.

@@ -33,9 +33,9 @@ class FreeFlight:
     """Rows without contact, and what was found.
 
     Attributes:
-        masks: of each flight, whether a row is free flight.
+        masks: mask of each flight, true for rows of free flight.
         spans: disturbed spans of the flights.
-        fit: of the rows in free flight.
+        fit: fit to the rows of free flight.
     """
 
     masks: tuple[Bool[np.ndarray, " n"], ...]
@@ -67,14 +67,14 @@ def find_free_flight(
     Args:
         system: the model.
         flights: samples, one a flight.
-        free, values, noise: as of `fit_grey_box`.
+        free, values, noise: as in `fit_grey_box`.
         window: time over which a disturbance is averaged, s.
-        progress: of the passes; fewer suffice where the free flight stays the same.
+        progress: called with the progress of the passes; the last ones are skipped once the free flight stays the same.
     Returns:
         Masks of the rows, disturbed spans, and the fit to the rows in free flight.
     Raises:
-        SettingError: no parameter of the System drifts; or as `fit_grey_box`.
-        SignalError: as `fit_grey_box`.
+        SettingError: no parameter of the System drifts; or as in `fit_grey_box`.
+        SignalError: as in `fit_grey_box`.
         ExcitationError: too little free flight is left.
     """
     wanted = set(free)

@@ -142,16 +142,15 @@ def fit_dlm(
     Args:
         y: measurements, n rows of m numbers, or n numbers; NaN where missing.
         build: function in JAX from the parameters by name to a Dlm.
-        start: Parameters: value is the start of the search, bounds limit it, and std is the scale at which
-            the other starts are drawn (0: the parameter is known). Or start values by name, of parameters
-            without bounds.
+        start: Parameters: the value is the start of the search, the bounds limit it, and the std is the scale at which the
+            other starts are drawn (0: the parameter is known). Or start values by name, of parameters without bounds.
         starts: number of searches.
-        seed: of the other starts.
+        seed: seed of the random starts.
         iterations: greatest number of iterations of each search.
-        progress: of the searches.
+        progress: called with the progress of the searches.
     Returns:
-        The estimates with standard deviations, covariance and 95 % intervals, the directions that cannot be
-        identified, and all local maxima found.
+        The estimates with standard deviations, covariance and 95 % intervals, the directions that cannot be identified, and
+        all local maxima found.
     Raises:
         SettingError: invalid arguments, two parameters of one name, or no free parameter.
         ExcitationError: y has no measurement, or the likelihood is not finite at any start.

@@ -88,8 +88,9 @@ class LinearModel:
     """A linear model with s states, m inputs and l outputs: `x_{k+1} = A x_k + B u_k + K e_k`, `y_k = C x_k + D u_k + e_k`;
     in continuous time `x' = A x + B u`.
 
-    A: from states to states. B: from inputs to states. C: from states to outputs. D: from inputs to outputs. K: gain of the
-    innovations at the samples. dt: sampling interval, s; 0 for continuous time. innovation: covariance of the innovations e.
+    A: matrix from states to states. B: matrix from inputs to states. C: matrix from states to outputs. D: matrix from inputs
+    to outputs. K: gain of the innovations at the samples. dt: sampling interval, s; 0 for continuous time. innovation:
+    covariance of the innovations e.
     """
 
     A: Float[np.ndarray, "s s"]

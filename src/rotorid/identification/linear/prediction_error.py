@@ -78,7 +78,7 @@ def fit_state_space(
         continuous: whether the model is in continuous time.
         feedthrough: whether D is estimated; else it is 0.
         disturbance: whether the gain K is estimated; else K = 0 (output error).
-        method: of the subspace, see `fit_subspace`.
+        method: subspace method, see `fit_subspace`.
         robust, max_iterations: see `fit_prediction_error`.
     Returns:
         The fitted model with the covariance of its parameters.

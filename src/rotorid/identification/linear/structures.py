@@ -32,8 +32,8 @@ _SINGULAR = 1e10  # condition number
 class Matrices(NamedTuple):
     """The matrices of a linear model.
 
-    A: from states to states. B: from inputs to states. C: from states to outputs. D: from inputs to outputs. K: gain of the
-    discrete model; None: 0. x0: state at the first row; None: 0, or estimated.
+    A: matrix from states to states. B: matrix from inputs to states. C: matrix from states to outputs. D: matrix from inputs
+    to outputs. K: gain of the discrete model; None: 0. x0: state at the first row; None: 0, or estimated.
     """
 
     A: Any
@@ -111,10 +111,10 @@ def grey_box_structure(
     """Make a structure of physical parameters.
 
     Args:
-        matrices: function in jax.numpy from the parameters by name to A, B, C, D and, where it has them, the
-            gain K at the samples and the first state x0.
+        matrices: function in jax.numpy from the parameters by name to A, B, C, D and, where it has them, the gain K at the
+            samples and the first state x0.
         parameters: scalars with start value, unit and bounds; those with std 0 are known.
-        dt: s between samples of a discrete model; 0: continuous time.
+        dt: sampling interval of a discrete model, s; 0: continuous time.
         disturbance: whether every entry of K is a free parameter too.
     Returns:
         The structure, for `fit_prediction_error`.
@@ -141,7 +141,7 @@ def free_structure(
 
     Args:
         model: the start values.
-        dt: s between the samples of the data.
+        dt: sampling interval of the data, s.
         feedthrough: whether D is free; else it is 0.
         disturbance: whether the gain K is free; else it is 0.
     Returns:

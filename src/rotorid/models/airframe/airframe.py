@@ -79,7 +79,7 @@ class Rotor:
 class Airframe:
     """The geometry and parameters of a vehicle, as an airframe file has them.
 
-    name: of the vehicle. description: one line about it. quantities: each with its unit and standard deviation, by name.
+    name: name of the vehicle. description: one line about it. quantities: each with its unit and standard deviation, by name.
     rotors: position and axis of each. thrust_curve: from the command to the thrust of one rotor; None if unknown. source:
     path of the file. fly_back: result of the validation on held-out flights; None without one. lag_of: what follows the
     commands with the motor time constant, "thrust" or "speed"; "" means that the file does not give it, and thrust is

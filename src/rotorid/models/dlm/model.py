@@ -90,8 +90,8 @@ def block_diagonal(first: Dlm, second: Dlm) -> Dlm:
     """Combine two models that are independent of each other: R's `%+%`.
 
     Args:
-        first: with p1 states and m1 outputs.
-        second: with p2 states and m2 outputs.
+        first: model with p1 states and m1 outputs.
+        second: model with p2 states and m2 outputs.
     Returns:
         The model with p1 + p2 states and m1 + m2 outputs, those of the first before those of the second.
     Raises:
@@ -126,9 +126,9 @@ def dlm(
     Args:
         m0: mean of theta_0, p numbers.
         C0: covariance of theta_0, p x p.
-        F: from states to outputs, m x p.
+        F: matrix from states to outputs, m x p.
         V: covariance of the measurement noise, m x m.
-        G: from the states of one row to those of the next, p x p.
+        G: matrix from the states of one row to those of the next, p x p.
         W: covariance of the state noise, p x p.
         states: names of the p states; by default `theta_1`, `theta_2`, ...
     Returns:

@@ -77,7 +77,7 @@ def seasonal(
         m0: mean of the states before the first row; by default 0.
         C0: covariance of the states before the first row; by default 1e7 on the diagonal.
     Returns:
-        A model with the states season_1 ... season_{frequency - 1}.
+        A model with `frequency - 1` states `season_1`, `season_2`, ...
     Raises:
         SettingError: the frequency is no whole number of 2 or more, or there is not one variance a state.
     """
@@ -102,15 +102,15 @@ def trigonometric(
     The harmonic of half an even period has one state, the others two.
 
     Args:
-        period: rows; more than 1.
-        harmonics: their number; by default all for a whole period (the model then equals the dummy form), one for another
-            period.
+        period: period, rows; more than 1.
+        harmonics: number of harmonics; by default all for a whole period (the model then equals the dummy form), one for any
+            other period.
         dV: variance of the measurement noise, of the one output.
         dW: variance of the states' noise: one number for all states, or one for each.
         m0: mean of the states before the first row; by default 0.
         C0: covariance of the states before the first row; by default 1e7 on the diagonal.
     Returns:
-        A model with the states cosine_k and sine_k of each harmonic k.
+        A model with the states `cosine_k` and `sine_k` of each harmonic k.
     Raises:
         SettingError: the period is not above 1, there are more harmonics than the period has, or there is not one variance a
             state.
@@ -161,7 +161,7 @@ def regression(
         dW: variances of the coefficients' noise, one a state; by default 0, constant coefficients.
         m0: mean of the states before the first row; by default 0.
         C0: covariance of the states before the first row; by default 1e7 on the diagonal.
-        names: of the regressors, k; by default coefficient_1, coefficient_2, ...
+        names: names of the k regressors; by default `coefficient_1`, `coefficient_2`, ...
     Returns:
         A model with the intercept, if any, and the k coefficients as states, over n rows.
     Raises:

@@ -47,8 +47,8 @@ _NEGLIGIBLE: Final = 1e-11
 class Term:
     """A scheduling parameter `rho = sigma(x, u, p)`, and its places in A, B and c.
 
-    name: of the parameter. function: scheduling function sigma of states, inputs and parameters by their scalar names.
-    places: row (a state), column (a state, an input, or "1" for the offset) and coefficient of each place. unit: of rho.
+    name: name of rho. function: scheduling function sigma of states, inputs and parameters by their scalar names. places: row
+    (a state), column (a state, an input, or "1" for the offset) and coefficient of each place. unit: unit of rho.
     """
 
     name: str
@@ -192,11 +192,11 @@ def lpv(
     """Write a System in LPV form with given scheduling terms.
 
     Args:
-        system: without rotations, and linear in states and inputs except for the terms.
+        system: System without rotations, which is linear in states and inputs except for the terms.
         terms: scheduling functions and their places in A, B and c.
         states: scalar names of a subsystem that depends on no other state (attitude and altitude); None: all.
         varying: parameters of the System that may change; they may occur in scheduling functions only.
-        seed: of the random points at which the linearity of the rest is checked.
+        seed: seed of the random points at which the linearity of the rest is checked.
     Returns:
         The model `x' = A(rho) x + B(rho) u + c(rho)`, equal to the System.
     Raises:

@@ -300,16 +300,15 @@ def rigid_multirotor(
     """The rigid multirotor of an airframe, whose external force (N, world) and torque (N m, body) are tracked.
 
     Args:
-        airframe: of the vehicle.
-        rotor_input: known quantity of the rotors: their thrusts in N, their speeds in rad/s, or their
-            commands from 0 to 1.
-        rotors: number of rotors in the log; None is not compared with the airframe.
+        airframe: airframe of the vehicle.
+        rotor_input: known quantity of the rotors: "rotor_thrust" (N), "rotor_speed" (rad/s) or "rotor_command" (0 to 1).
+        rotors: number of rotors in the log, which is compared with the airframe; None: no comparison.
     Returns:
         The System; its parameters have the airframe's values as prior means.
     Raises:
-        SettingError: for an unknown rotor input.
-        AirframeError: where the airframe has another number of rotors, or lacks what the rotor input needs:
-            rotors, inertia, torque ratio, thrust coefficient or thrust curve.
+        SettingError: the rotor input is unknown.
+        AirframeError: the airframe has another number of rotors, or lacks what the rotor input needs: rotors, inertia, torque
+            ratio, thrust coefficient or thrust curve.
     Source: Alharbat 2025, section II-A, eqs. 1-8.
     """
     if rotor_input not in _UNITS:

@@ -271,13 +271,13 @@ def multirotor(
     """Make the multirotor of an airframe with motor lag, drag, translational lift and wind.
 
     Args:
-        airframe: of the vehicle.
-        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; "thrust", in N;
-            "rotor_thrust", of each rotor in N; or "rotor_speed", in rad/s, with the airframe's thrust coefficient.
+        airframe: airframe of the vehicle.
+        thrust_input: "rotor_command", commands from 0 to 1 with the airframe's thrust curve; "thrust", in N; "rotor_thrust",
+            of each rotor in N; or "rotor_speed", in rad/s, with the airframe's thrust coefficient.
         rotors: number of rotors; by default that of the airframe, or 4 where it has none.
-        known_mass: kg; fixes the mass, so that the thrust scale is tracked instead.
-        command_period: s between the logged commands, None where unknown. The motor time constant is tracked where the commands
-            are logged at least as fast as that.
+        known_mass: mass, kg, that is held fixed, so that the thrust scale is tracked in its place; None: the mass is tracked.
+        command_period: time between the logged commands, s; None if unknown. The motor time constant is tracked where the
+            commands are logged at least as fast as that.
         has_velocity: whether the velocity is measured; without it, drag along the rotor axis and lift are not tracked.
     Returns:
         The System; it tracks mass or thrust scale (both, if the mass is better known than the thrust), drag, wind force (N,

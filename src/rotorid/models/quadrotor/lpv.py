@@ -42,7 +42,7 @@ def quadrotor_lpv(system: Quadrotor, subsystem: Subsystem = "attitude-altitude")
     """Write a quadrotor in LPV form, with a mass that may vary.
 
     Args:
-        system: with `exact=False`.
+        system: quadrotor with `exact=False`.
         subsystem: "attitude-altitude", eight states, or "full", twelve.
     Returns:
         The model `x' = A(rho) x + B(rho) u + c(rho)`, equal to the quadrotor.

@@ -154,14 +154,13 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
     """Make the 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds.
 
     Args:
-        airframe: with four or more upright rotors; None: that of Bresciani, which the thesis uses.
-        exact: whether the angles follow the rates of the rigid body, or the thesis's simplified ones (see
-            `Quadrotor`).
+        airframe: airframe with four or more upright rotors; None: that of Bresciani, which the thesis uses.
+        exact: whether the rates of the angles are exact, or simplified as in the thesis (see `Quadrotor`).
     Returns:
         The System; world frame ENU, body frame FLU.
     Raises:
-        AirframeError: the airframe lacks rotors, inertia, thrust coefficient or torque, its rotors are
-            tilted, or its body axes are not the principal ones.
+        AirframeError: the airframe lacks rotors, inertia, thrust coefficient or torque, its rotors are tilted, or its body
+            axes are not the principal ones.
     Source: Torren 2014, eqs. 1.1-1.37.
     """
     airframe = airframe or load_airframe(PLUS)

@@ -18,8 +18,8 @@ from rotorid.signals.series import Intervals, total_length
 class Inspection:
     """Result of an inspection.
 
-    flight: the log. flying: start and end of each airborne interval, s. findings: of the checks, the most severe first.
-    identifiability: of each quantity. dynamics: noise, gain, lag and rate loop.
+    flight: the log. flying: start and end of each airborne interval, s. findings: findings of the checks, the most severe
+    first. identifiability: identifiability of each quantity. dynamics: noise, gain, lag and rate loop.
     """
 
     flight: Flight

@@ -25,11 +25,11 @@ _THRUST_FREQUENCIES = (0.3, 0.7, 1.3, 2.3, 3.7)  # Hz
 
 
 def draw_setpoints(seed: int, duration: float, *, excitation: float = 1.0) -> Setpoints:
-    """Draw the set points of a random flight, see the module.
+    """Draw the set points of a random flight.
 
     Args:
-        seed: of sizes, periods, frequencies and phases, 0 or more.
-        duration: of the flight, s, 8 or more.
+        seed: seed of sizes, periods, frequencies and phases, 0 or more.
+        duration: duration of the flight, s, 8 or more.
         excitation: factor on the amplitude of chirps and multisines; 0: none.
     Returns:
         Set points, for `fly`.

@@ -383,9 +383,9 @@ def training_flights(airframe: Airframe, seed: int = 0, flights: int = 9, **sett
 
     Args:
         airframe: see `simulate_wrench_flight`.
-        seed: of the set.
-        flights: number, 2 to 9; below 9 only one is in hover.
-        settings: see `simulate_wrench_flight`, the same for all.
+        seed: seed of the set.
+        flights: number of flights, 2 to 9; below 9 only one is in hover.
+        settings: keywords of `simulate_wrench_flight`, the same for all flights.
     Returns:
         The flights.
     Raises:
@@ -411,9 +411,9 @@ def evaluation_flights(
 
     Args:
         airframe: see `simulate_wrench_flight`.
-        seed: of the set.
-        flights: number for each scenario.
-        settings: see `simulate_wrench_flight`, the same for all.
+        seed: seed of the set.
+        flights: number of flights for each scenario.
+        settings: keywords of `simulate_wrench_flight`, the same for all flights.
     Returns:
         The flights by scenario.
     Raises:

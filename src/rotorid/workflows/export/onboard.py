@@ -82,8 +82,9 @@ def export_estimator(
 
     Args:
         estimator: the estimator.
-        folder: where to write.
-        samples: for the golden test (without a flight: see `rotorid.estimators.onboard.golden_samples`).
+        folder: folder of the files.
+        samples: samples of the golden test, which compares the C code with the estimates of this package; without a flight,
+            see `rotorid.estimators.onboard.golden_samples`.
         name: prefix of all public names in C.
         precision: "double" or "float".
     Returns:
@@ -104,8 +105,8 @@ def export_system(
 
     Args:
         system: the System.
-        folder: where to write.
-        name: of the model.
+        folder: folder of the files.
+        name: name of the model.
         constants: names of parameters that are fixed at their prior means.
     Returns:
         The folder.

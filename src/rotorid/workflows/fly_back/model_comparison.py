@@ -127,12 +127,13 @@ def compare_models(
     """Compare the predictions of a model with those of another one.
 
     Args:
-        model, other: airframes.
-        flights, spans, masses, horizons, seed: as of `fly_back`.
+        model: an airframe.
+        other: the airframe that it is compared with.
+        flights, spans, masses, horizons, seed: as in `fly_back`.
     Returns:
         The differences of their errors with 95 % bands, and findings.
     Raises:
-        AirframeError, SignalError, ExcitationError, SettingError: as of `fly_back`.
+        AirframeError, SignalError, ExcitationError, SettingError: as in `fly_back`.
     """
     validation_flights, left_out = prediction_windows(model, flights, spans, masses, horizons)
     errors = [flight_errors(h, short_intervals(h), model, other, ()) for h in validation_flights]

@@ -188,19 +188,21 @@ def identify_and_validate(
     """Identify the airframe of one vehicle, and validate it on flights or parts of flights that were held out.
 
     Args:
-        flights, airframe, free, mass, span, known, progress: as of `identify`. The airframe's own residual is not used.
-        held_out: flights to validate on; None: a quarter of each flight in blocks, which are then not fitted (see `held_out`).
-        is_validated: False: all is fitted, and nothing is validated.
-        seed: of the random draws of the validation.
-        residual: learn what the physics leaves unexplained, with these settings, and add it to the model where it helps on what
-            was held out; the estimates stay as they are. None: the physics alone.
-        plan: folder of `rotorid plan`, whose flight these are: a part of each manoeuvre is held out. None: they are unknown.
+        flights, free, mass, span, known, progress: as in `identify`.
+        airframe: as in `identify`. A residual in it is not used.
+        held_out: flights to validate on; None: blocks of each flight, a quarter of it, which are then not fitted.
+        is_validated: whether the model is validated; otherwise all of the flights is fitted.
+        seed: seed of the random draws of the validation.
+        residual: settings with which a residual acceleration is learned; it is added to the model if it reduces the errors on
+            held-out data, and the estimates stay unchanged. None: no residual.
+        plan: folder of `rotorid plan`, if the flights are of its plan: a part of each manoeuvre is then held out. None: the
+            manoeuvres are unknown.
     Returns:
-        The model. Where validation is not possible it has none, and a note says why. Where the mass changes in the fitted
-        flights, the mass of the held-out parts is estimated there, with all else as in the model.
+        The model with its validation. If a validation is not possible, a note gives the reason. If the mass changes in the
+        fitted flights, the mass of the held-out parts is estimated from these, with all other parameters of the model.
     Raises:
-        LogError, SignalError, AirframeError, ExcitationError: as of `identify`.
-        SettingError: as of `identify`, or a flight does not contain the plan.
+        LogError, SignalError, AirframeError, ExcitationError: as in `identify`.
+        SettingError: as in `identify`, or a flight does not contain the plan.
     """
     flights, prior, known = _inputs(flights, airframe, free, mass, span, known)
     if residual is not None and not is_validated:

@@ -106,12 +106,12 @@ class Epoch:
 class LearningResult:
     """A learned model, and the data and errors of the learning.
 
-    model: the learned model. settings: of the learning. system: System of the model. fit: fit of the parameters; None if they
-    were not estimated. residual: the trained residual, also if the model omits it; None if none was trained. explained: share
-    of the squared error on held-out data that each head explains, by block. acceleration_errors: root mean square of the
-    velocity's and the body rate's acceleration error along x, y, z on held-out data (body frame, m/s^2 and rad/s^2), of the
-    airframe ("airframe"), after identification ("identified") and with the residual ("with residual"). flights: training
-    rows, without contact. contacts: excluded parts, by number of the flight.
+    model: the learned model. settings: settings of the learning. system: System of the model. fit: fit of the parameters;
+    None if they were not estimated. residual: the trained residual, also if the model omits it; None if none was trained.
+    explained: share of the squared error on held-out data that each head explains, by block. acceleration_errors: root mean
+    square of the velocity's and the body rate's acceleration error along x, y, z on held-out data (body frame, m/s^2 and
+    rad/s^2), of the airframe ("airframe"), after identification ("identified") and with the residual ("with residual").
+    flights: training rows, without contact. contacts: excluded parts, by number of the flight.
     """
 
     model: LearnedModel
@@ -139,11 +139,11 @@ def learn_model(
     Parts with contact are detected and excluded.
 
     Args:
-        flights: of one vehicle, with the same rotor input.
+        flights: flights of one vehicle, with the same rotor input.
         airframe: the prior.
-        settings: see `LearnSettings`.
-        checkpoint: file to which an interrupted training is saved and from which it is resumed with the same
-            result. The caller removes it.
+        settings: settings of the learning.
+        checkpoint: file to which an interrupted training is saved and from which it is resumed with the same result. The
+            caller removes it.
         on_epoch: called after each epoch; may raise to stop the training.
         progress: called with each stage.
     Returns:

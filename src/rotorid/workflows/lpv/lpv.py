@@ -396,15 +396,15 @@ def schedule_for_track(
 ) -> GainSchedule:
     """Design a gain schedule for the range of a tracked mass.
 
-    The range covers all settled and informed rows of the track, each +- `deviations` standard deviations.
+    The range covers all settled and informed rows of the track, each with `deviations` standard deviations on both sides.
 
     Args:
-        track: with a mass.
-        vehicle: its model.
-        ranges: of the other variables, see `heading_schedule`.
+        track: track of a mass.
+        vehicle: model of the vehicle.
+        ranges: ranges of the other variables, see `heading_schedule`.
         specific_thrust: range of thrust over mass, m/s^2.
         deviations: number of standard deviations.
-        method: of the design.
+        method: "cost" or "local", see `gain_schedule`.
         decay: least decay rate, 1/s.
     Returns:
         The controller with its certificate.

@@ -207,7 +207,7 @@ def find_jumps(track: Track) -> tuple[Jump, ...] | None:
     """Find the jumps of a track's main quantity.
 
     Args:
-        track: of an estimator with change detection.
+        track: track of an estimator with change detection.
     Returns:
         Jumps by time; None for an estimator without change detection.
     Source: segmented regression, Wagner et al., J. Clin. Pharm. Ther. 27 (2002).

@@ -128,10 +128,10 @@ class Track(AbstractDisplay):
         """The quantities over time as a plotly figure.
 
         Args:
-            names: of quantities; none: all.
+            names: names of quantities; without names, all.
         Returns:
-            A panel for each quantity with its 95 % band, in its unit, and the truth where it is known; below the main quantity
-            the health of the estimator.
+            A panel for each quantity with its 95 % band, in its unit, and the truth where it is known; below the main
+            quantity the health of the estimator.
         Raises:
             SettingError: the track lacks one of the quantities.
         """
@@ -143,7 +143,7 @@ class Track(AbstractDisplay):
         """The quantities over time as an Arrow table.
 
         Args:
-            names: of quantities; none: all.
+            names: names of quantities; without names, all.
         Returns:
             `t` in s from the start of the flight; of each quantity its value, `<quantity>_std` (one standard deviation),
             `<quantity>_informed`, and `<quantity>_truth` where it is known; `health`, the lowercase name of a `Health`. The
@@ -419,13 +419,13 @@ def to_track(
     """Make a Track of stacked estimates.
 
     Args:
-        estimates: of `run`, n rows.
-        t: their times, s.
+        estimates: estimates of `run`, n rows.
+        t: times of the estimates, s.
         filter_: the estimator that made them.
-        estimator, system: its name and that of its System.
+        estimator: name of the estimator.
+        system: name of its System.
         truth: true values by quantity, n rows each.
-        common_std: relative standard deviations by quantity that no flight reduces, as that of a thrust
-            scale.
+        common_std: relative standard deviations by quantity that no flight reduces, as that of a thrust scale.
     Returns:
         The quantities with standard deviations, health, innovations and detected changes over time.
     """

@@ -128,12 +128,12 @@ class WrenchTrack(AbstractDisplay):
 def with_rotors(flight: Flight, airframe: Airframe) -> Flight:
     """Add rotor signals that follow from other signals of the flight.
 
-    Rotor commands between sparse rows follow from the collective command, and thrusts from the commanded
-    thrust and torque (`with_commanded_thrusts`). A specific force in the world frame is turned into the body frame.
+    Rotor commands between sparse rows follow from the collective command, and thrusts from the commanded thrust and torque
+    (`with_commanded_thrusts`). A specific force in the world frame is turned into the body frame.
 
     Args:
         flight: the log.
-        airframe: of its vehicle.
+        airframe: airframe of its vehicle.
     Returns:
         The flight with the added signals; unchanged where it has no such commands.
     Raises:
@@ -147,14 +147,14 @@ def wrench_system(flight: Flight, airframe: Airframe) -> RigidMultirotor:
     """Make the rigid multirotor of an airframe for the rotor data of a flight, by `system_for`.
 
     Args:
-        flight: of `with_rotors`.
-        airframe: of its vehicle.
+        flight: flight with rotor signals, from `with_rotors`.
+        airframe: airframe of its vehicle.
     Returns:
         The System.
     Raises:
         SignalError: the flight has no rotor data.
-        AirframeError: the airframe lacks a quantity that the data need, has another number of rotors, or has them at places or
-            with directions that the motion contradicts.
+        AirframeError: the airframe lacks a quantity that the data need, has another number of rotors, or has positions or
+            spin directions of rotors that the motion contradicts.
     """
     system = system_for(flight, airframe, WRENCH_SYSTEM)
     conflict = flight_conflict(flight, airframe, intervals_in_use(flight))

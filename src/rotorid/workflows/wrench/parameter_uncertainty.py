@@ -109,8 +109,8 @@ def parameter_stds(airframe: Airframe, system: RigidMultirotor) -> dict[str, tup
     """Collect the standard deviations of a System's fixed parameters from the airframe.
 
     Args:
-        airframe: its quantities, each with its standard deviation or the default one.
-        system: its fixed parameters are looked up.
+        airframe: airframe whose quantities have a standard deviation, or get the default one.
+        system: System whose fixed parameters are looked up.
     Returns:
         Standard deviations by parameter, one for each number, in the parameter's unit; those that are 0, and those of
         quantities that the airframe does not give, are left out.

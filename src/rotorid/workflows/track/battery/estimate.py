@@ -24,7 +24,7 @@ def battery_of(flight: Flight, t: Float[np.ndarray, " n"]) -> BatteryEstimate | 
     """Estimate the battery at the end of a flight; None if the log lacks voltage or current.
 
     Args:
-        flight: with `battery_voltage` and `battery_current`; `specific_force` and `velocity` for the power in hover.
+        flight: flight with `battery_voltage` and `battery_current`; `specific_force` and `velocity` for the power in hover.
         t: times in the air, s.
     """
     if not {"battery_voltage", "battery_current"} <= set(flight.signals):
