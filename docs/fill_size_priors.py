@@ -189,7 +189,7 @@ def _vehicles() -> str:
             v.family,
             _number(v.propeller_radius, 1e3),
             _number(v.thrust_coefficient, 1.0),
-            v.origin.source,
+            v.origin.source.replace("/", "/<wbr>"),
             v.origin.license,
         )
         sources.append("| " + " | ".join(cells) + " |")
