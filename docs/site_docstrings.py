@@ -71,6 +71,7 @@ class Docstrings(griffe.Extension):
         for thing in things:
             if isinstance(thing, griffe.Class):
                 list_fields(thing)
+                thing.bases = [base for base in thing.bases if not str(base).split(".")[-1].startswith("_")]
             if thing.docstring is not None:
                 thing.docstring.value = CODE.sub(
                     lambda match, at=thing: link(match, at), thing.docstring.value

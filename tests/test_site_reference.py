@@ -77,6 +77,11 @@ def test_inherited_fields_are_listed(package: griffe.Module) -> None:
     assert package["Further"].docstring.value == "A further result.\n\nAttributes:\n    values: by name."
 
 
+def test_private_bases_are_not_shown(sources: griffe.Module) -> None:
+    assert not sources["learning.elm.ELMRegressor"].bases
+    assert [str(base) for base in sources["estimators.ekf.EKF"].bases] == ["AbstractGaussianFilter"]
+
+
 def test_summary_is_the_first_sentence(package: griffe.Module) -> None:
     assert summary(package["read"]) == "Read a log with [`track`][rotorid.track], not with `read`"
 

@@ -109,7 +109,7 @@ def mass_features(
     Raises:
         ExcitationError: fewer than three rows.
         SettingError: a window of fewer than three rows, or a prior that is not positive and finite.
-    Source: SESAME D2.2, eq. 44; the module for the least squares.
+    Source: SESAME D2.2, eq. 44.
     """
     t, dt, u, y, mask = (
         np.asarray(leaf) for leaf in (samples.t, samples.dt, samples.u, samples.y, samples.mask)
@@ -281,9 +281,9 @@ def fit_variance_model(
 ) -> MassRegressor:
     """Add to a fitted regressor a standard deviation that is large while the mass changes.
 
-    Copies of the regressor are trained without one fold each; their errors in that fold are the training data
-    of the variance model. Trained on 5 flights of each case of the module and tested on 3 others of each,
-    a band of 1.96 standard deviations contained (%)
+    Copies of the regressor are trained without one fold each; their errors in that fold are the training data of the variance
+    model. A test had simulated flights of five trajectories with five mass profiles, 5 flights of each for the training and 3
+    others for the test. A band of 1.96 standard deviations contained the mass in this share of the rows (%):
 
                                             variance model    regressor alone
         in the 0.05 s after a step          37                9
@@ -298,7 +298,8 @@ def fit_variance_model(
         X: features of its training (rows, windows), 1/kg, flight by flight, see `mass_training_set`.
         y: masses (rows), kg.
         folds: number of folds.
-        hidden, random_state: number of nodes and seed of the variance model.
+        hidden: number of nodes of the variance model.
+        random_state: seed of the variance model.
     Returns:
         A regressor of the mass and its standard deviation, kg.
     Raises:

@@ -79,9 +79,10 @@ class LogFile:
 class LogFormat:
     """A log format.
 
-    label: in messages and help texts. names: its values of `Flight.format`. recognise: whether a file is of this format, by
-    its first bytes (`LogFile.head`). reader: called with the `LogFile`; or "module:function", which is imported when it is
-    called. suffixes: endings of file names, in small letters, by which `rotorid fleet` knows even a damaged file.
+    label: name in messages and help texts. names: values of `Flight.format` of this format. recognise: function that returns
+    whether a file is of this format, by its first bytes (`LogFile.head`). reader: function from the `LogFile` to the flight;
+    or its name "module:function", which is imported at the first call. suffixes: endings of file names in lowercase, by which
+    `rotorid fleet` recognises a damaged file.
     """
 
     label: str

@@ -58,7 +58,7 @@ def dlm_log_likelihood(model: Dlm, y: Numbers) -> Float[Array, ""]:
         model: model with p states and m outputs.
         y: measurements, n rows of m (or n numbers where m is 1), in the order of the model's outputs; NaN is missing.
     Returns:
-        Logarithm of the density of y under the model, with the constant term that the thesis leaves out.
+        Logarithm of the density of y under the model, with the constant term that Torren 2014 leaves out.
     Raises:
         SettingError: the shape of y does not fit the model, or its matrices change over another number of rows.
     Source: Torren 2014, section 3.3.1, eq. 3.6.

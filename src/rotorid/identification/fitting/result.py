@@ -166,7 +166,9 @@ class Fit(AbstractDisplay):
         return tuple(findings)
 
     def overview(self) -> Overview:
-        """Of each quantity the estimate with standard deviation and 95 % band, the prior, and the information gain."""
+        """A table for the terminal or a notebook: estimate of each quantity with standard deviation and 95 % band, prior, and
+        information gain.
+        """
         from rotorid.identification.fitting.display import fit_overview
 
         return fit_overview(self)

@@ -64,7 +64,7 @@ class Quadrotor(System):
 
     parameters: of the vehicle. levers: x and y of each rotor from the centre of mass, m, body frame. spins: +1 for a rotor
     that turns counter-clockwise seen from above, else -1. exact: whether the rates of the angles are exact; otherwise they
-    are the body rates, as in the thesis.
+    are the body rates, as in Torren 2014.
     """
 
     parameters: tuple[Parameter, ...]
@@ -154,8 +154,8 @@ def quadrotor(airframe: Airframe | None = None, *, exact: bool = False) -> Quadr
     """Make the 12-state quadrotor with gyroscopic rotors, driven by its rotor speeds.
 
     Args:
-        airframe: airframe with four or more upright rotors; None: that of Bresciani, which the thesis uses.
-        exact: whether the rates of the angles are exact, or simplified as in the thesis (see `Quadrotor`).
+        airframe: airframe with four or more upright rotors; None: that of Bresciani, which Torren 2014 uses.
+        exact: whether the rates of the angles are exact, or equal to the body rates, as in Torren 2014.
     Returns:
         The System; world frame ENU, body frame FLU.
     Raises:

@@ -81,7 +81,9 @@ class ModelComparison(AbstractDisplay):
         return tuple(to_text(finding) for finding in self.findings)
 
     def overview(self) -> Overview:
-        """Of each signal and horizon the errors of both models, their difference with its standard deviation and 95 % band."""
+        """A table for the terminal or a notebook: errors of both models for each signal and horizon, and their difference
+        with standard deviation and 95 % band.
+        """
         from rotorid.workflows.fly_back.page import comparison_rows
 
         heading = f"{self.model} compared with {self.other}, {self.windows} predictions"

@@ -116,7 +116,7 @@ class ValidatedModel(AbstractDisplay):
         return by is not None and by.accepted
 
     def overview(self) -> Overview:
-        """As of the model, with the result of the validation."""
+        """The table of `Identification.overview`, and the result of the validation."""
         return validated_overview(self.model, self.model.airframe.fly_back)
 
     def plot(self):

@@ -114,12 +114,12 @@ class Identification(AbstractDisplay):
 
     @property
     def known(self) -> KnownQuantity:
-        """Which of mass and thrust was held fixed."""
+        """ "mass" or "thrust", which was held fixed."""
         return self.request.known
 
     @property
     def preparation(self) -> Preparation:
-        """The flights."""
+        """The prepared flights."""
         return self.request.preparation
 
     @property
@@ -136,12 +136,14 @@ class Identification(AbstractDisplay):
         return any(finding.code == "thrust_loss" for finding in self.findings)
 
     def masses_of(self, flight: str) -> list[tuple[float, float]] | None:
-        """The masses of a flight: from which time on, s, and kg; None where the mass was held fixed."""
+        """The masses in a flight, each as its start time (s) and its value (kg); None if the mass was held fixed."""
         masses = [(part.start, part.value) for part in self.masses if part.flight == flight]
         return masses or None
 
     def overview(self) -> Overview:
-        """Of each quantity the estimate with standard deviation and 95 % band, and the information gain."""
+        """A table for the terminal or a notebook: estimate of each quantity with standard deviation and 95 % band, and
+        information gain.
+        """
         from rotorid.workflows.identify.display import identification_overview
 
         return identification_overview(self)

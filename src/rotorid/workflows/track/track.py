@@ -119,7 +119,9 @@ class Track(AbstractDisplay):
         return float(np.mean(self.health == health))
 
     def overview(self) -> Overview:
-        """Estimator, time and health, and each quantity at the end with standard deviation and 95 % band."""
+        """A table for the terminal or a notebook: estimator, time and health; value of each quantity at the end with standard
+        deviation and 95 % band.
+        """
         from rotorid.workflows.track.display import track_overview
 
         return track_overview(self)

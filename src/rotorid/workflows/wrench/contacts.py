@@ -108,13 +108,13 @@ class Contacts:
 
 
 def find_contacts(track: WrenchTrack) -> Contacts:
-    """Detect the contacts in an observed wrench, and measure them.
+    """Detect the contacts in an estimated wrench, and estimate their forces, directions and lines of action.
 
     Args:
-        track: the wrench over a flight, of `wrench`.
+        track: wrench over a flight, from `wrench`.
     Returns:
         The contacts in order of time, and the constant offset of each component.
-    Source: Tomic, Ott and Haddadin, IEEE T-RO 33 (2017), for the line of action; the module for all else.
+    Source: Tomic, Ott and Haddadin, IEEE T-RO 33 (2017), for the line of action.
     """
     steady, stretches = detect_contacts(track)
     centre = next(p.values for p in track.system.parameters if p.name == "centre_of_mass")

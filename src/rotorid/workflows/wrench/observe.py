@@ -100,7 +100,9 @@ class WrenchTrack(AbstractDisplay):
         return np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
 
     def overview(self) -> Overview:
-        """Of each component the median with standard deviation and 95 % band, and its largest deviation from the median."""
+        """A table for the terminal or a notebook: median of each component with standard deviation and 95 % band, and largest
+        deviation from the median.
+        """
         from rotorid.workflows.wrench.display import wrench_overview
 
         return wrench_overview(self)
