@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 class RotoridError(Exception):
-    """Base of every error that rotorid raises on purpose. Its text is one line, whatever names of a file it has."""
+    """Base of all errors that rotorid raises on purpose. The message is one line, even if a file name has line breaks."""
 
     def __str__(self) -> str:
         text = printable(super().__str__())

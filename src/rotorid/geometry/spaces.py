@@ -239,11 +239,11 @@ class Space(Mapping[str, Block]):
         )
 
     def normalise(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
-        """The point with rotations of length 1."""
+        """The point with rotations as quaternions of length 1."""
         return self._apply(lambda b, s, t: rotations.normalize(x[s]) if b.rotation else x[s])
 
     def project(self, x: Float[Array, " size"], change: Float[Array, " size"]) -> Float[Array, " dim"]:
-        """The tangent vector `(x + change) [-] x` to first order; the inverse of `lift`."""
+        """The tangent vector `(x + d) [-] x` of the change d of the stored numbers, to first order; the inverse of `lift`."""
         return self._apply(
             lambda b, s, t: (
                 2.0 * rotations.multiply(rotations.inverse(x[s]), change[s])[1:] if b.rotation else change[s]
@@ -251,7 +251,9 @@ class Space(Mapping[str, Block]):
         )
 
     def frame_rotation_jacobian(self, rate: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
-        """Contribution of the rotating frame to the Jacobian of an error's rate: -[omega]x in the block of a rotation."""
+        """Contribution of the rotating frame to the Jacobian of an error's rate: in the block of a rotation, minus the
+        cross-product matrix of the body rate.
+        """
         jacobian = jnp.zeros((self.dim, self.dim), rate.dtype)
         for name, block in self.blocks:
             if block.rotation:
