@@ -147,7 +147,8 @@ COMMANDS: Final = {
     ),
     "warm": Entry(
         "rotorid.warm.command",
-        "Compile ahead what `rotorid track` and `rotorid live` need, so that their first run starts as fast as later ones.",
+        "Compile the code of `rotorid track` and `rotorid live` in advance, so that their first run starts as fast as later "
+        "ones.",
         has_json=True,
     ),
 }
