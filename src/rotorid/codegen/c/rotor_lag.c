@@ -19,7 +19,13 @@ typedef struct {
   int falls;
 } step;
 
-static step follow(int64_t speed, double least, double y, double c, double h, const double *lag) {
+/* exp(-h / tau) with both lags. */
+static void decays(double h, const double *lag, double *decay) {
+  decay[0] = exp(-h / lag[0]);
+  decay[1] = lag[1] == lag[0] ? decay[0] : exp(-h / lag[1]);
+}
+
+static step follow(int64_t speed, double least, double y, double c, double h, const double *lag, const double *decay) {
   double by_y = 1.0, by_c = 1.0;
   if (speed) {
     by_y = y > least ? 1.0 : y == least ? 0.5 : 0.0;
@@ -31,7 +37,7 @@ static step follow(int64_t speed, double least, double y, double c, double h, co
   }
   step s;
   s.falls = !(c > y);
-  const double tau = lag[s.falls], a = exp(-h / tau), d = y - c, e = c + d * a, left = 1.0 - a;
+  const double tau = lag[s.falls], a = decay[s.falls], d = y - c, e = c + d * a, left = 1.0 - a;
   const double a_by_lag = a * h / (tau * tau), a_by_length = -a / tau;
   if (!speed) {
     s.end = e;
@@ -76,10 +82,13 @@ __attribute__((visibility("default"))) int rotor_lag(
   double *S = T + n * rotors, *dT = S + n * rotors, *dS = dT + n * width, *one = dS + n * width, *other = one + count;
   for (int64_t i = 0; i < rotors; i++) T[i] = c[i], S[i] = 0.0;
   for (int64_t i = 0; i < width; i++) dT[i] = dc[i], dS[i] = 0.0;
-  for (int64_t k = 0; k + 1 < n; k++)
+  double decay[2];
+  for (int64_t k = 0; k + 1 < n; k++) {
+    const double h = t[k + 1] - t[k];
+    decays(h, lag, decay);
     for (int64_t i = 0; i < rotors; i++) {
       const int64_t now = k * rotors + i, next = now + rotors;
-      const step s = follow(speed, least, T[now], c[now], t[k + 1] - t[k], lag);
+      const step s = follow(speed, least, T[now], c[now], h, lag, decay);
       const double *by_lag = d_lag + s.falls * count, *d_command = dc + now * count, *d_thrust = dT + now * count;
       T[next] = s.end;
       S[next] = S[now] + s.integral;
@@ -87,22 +96,29 @@ __attribute__((visibility("default"))) int rotor_lag(
       apply(count, s.of_integral, d_thrust, d_command, by_lag, d_end, 0.0, dS + next * count);
       for (int64_t p = 0; p < count; p++) dS[next * count + p] += dS[now * count + p];
     }
-  for (int64_t k = 0; k < steps; k++)
+  }
+  for (int64_t k = 0; k < steps; k++) {
+    double elapsed[2], after[2], decay_of[2][2];
+    for (int before = 0; before <= (dt[k] > 0.0); before++) {
+      elapsed[before] = (before ? end[k] - dt[k] : end[k]) - t[(before ? first : last)[k]];
+      after[before] = elapsed[before] > 0.0 ? elapsed[before] : 0.0;
+      decays(after[before], lag, decay_of[before]);
+    }
     for (int64_t i = 0; i < rotors; i++) {
       double *mean = value + k * 2 * rotors + i, *thrust = mean + rotors;
       double *d_mean = slopes + (k * 2 * rotors + i) * count, *d_thrust = d_mean + width;
       double sum[2] = {0.0, 0.0};
       for (int before = 0; before <= (dt[k] > 0.0); before++) {
         const int64_t at = (before ? first : last)[k], row = at * rotors + i;
-        const double elapsed = (before ? end[k] - dt[k] : end[k]) - t[at], after = elapsed > 0.0 ? elapsed : 0.0;
-        const double moves = elapsed > 0.0 ? 1.0 : elapsed == 0.0 ? 0.5 : 0.0;
-        const step s = follow(speed, least, T[row], c[row], after, lag);
+        const double moves = elapsed[before] > 0.0 ? 1.0 : elapsed[before] == 0.0 ? 0.5 : 0.0;
+        const double early = elapsed[before] - after[before];
+        const step s = follow(speed, least, T[row], c[row], after[before], lag, decay_of[before]);
         const double *by_lag = d_lag + s.falls * count, *d_command = dc + row * count;
         double *d_sum = before ? other : one;
-        sum[before] = S[row] + s.integral + c[row] * (elapsed - after);
+        sum[before] = S[row] + s.integral + c[row] * early;
         apply(count, s.of_integral, dT + row * count, d_command, by_lag, d_end, moves, d_sum);
         for (int64_t p = 0; p < count; p++)
-          d_sum[p] += dS[row * count + p] + d_command[p] * (elapsed - after) + (1.0 - moves) * c[row] * d_end[p];
+          d_sum[p] += dS[row * count + p] + d_command[p] * early + (1.0 - moves) * c[row] * d_end[p];
         if (!before) {
           *thrust = s.end;
           apply(count, s.of_end, dT + row * count, d_command, by_lag, d_end, moves, d_thrust);
@@ -111,6 +127,7 @@ __attribute__((visibility("default"))) int rotor_lag(
       *mean = dt[k] > 0.0 ? (sum[0] - sum[1]) / dt[k] : *thrust;
       for (int64_t p = 0; p < count; p++) d_mean[p] = dt[k] > 0.0 ? (one[p] - other[p]) / dt[k] : d_thrust[p];
     }
+  }
   free(T);
   return 1;
 }

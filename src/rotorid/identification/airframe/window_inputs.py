@@ -33,7 +33,7 @@ from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
 TIME_CONSTANT = "motor_time_constant"
 TIME_CONSTANT_DOWN = "motor_time_constant_down"
 
-_AT_ONCE = 128  # windows of a flight whose rotors are followed by one thread
+_AT_ONCE = 64  # windows of a flight whose rotors are followed by one thread
 _PENALTY = 6.0  # of a changepoint of one number, times the logarithm of the number of windows
 
 

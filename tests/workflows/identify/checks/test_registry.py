@@ -160,9 +160,9 @@ def test_the_estimate_of_a_loss_is_unbiased(airframe: Airframe, loss: float) -> 
         rotor, at = seed % 4, 5.0 + 0.61 * seed
         broken = flown(airframe, 1.0 - loss, rotor, seed, at, "rough")
         rows = torque_balance_rows(broken, prior, [(0.0, SECONDS)])
-        share, std, _ = share_lost(rows, G, rotor, int(np.searchsorted(rows.t, at)))
-        errors.append(share - loss)
-        z.append(errors[-1] / std)
+        share, std, _ = share_lost(rows, G, rotor, np.searchsorted(rows.t, [at]))
+        errors.append(share[0] - loss)
+        z.append(errors[-1] / std[0])
     assert abs(np.mean(errors)) < 0.02 * loss + 0.001
     assert np.sqrt(np.mean(np.square(z))) < 1.5
 

@@ -17,7 +17,7 @@ import dataclasses
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rotorid.findings import Finding, Severity
 from rotorid.models.airframe.airframe import Airframe
@@ -33,6 +33,7 @@ _AFTER: Final = 6
 _LANDING: Final = 3  # rows at the end, in which the ground may rotate the vehicle
 _TIMES: Final = 80
 _TRIED: Final = 40  # rows of the fine search at a time
+_ROWS_AT_ONCE: Final = 50_000  # of all fits of the fine search
 _OUTLIER: Final = 20.0  # robust standard deviations
 _HUBER: Final = 3.0
 _PASSES: Final = 5
@@ -102,62 +103,70 @@ def _best_row(
     """The first row after a loss that explains most, between two rows; the share lost there; its standard deviation."""
     while True:
         step = max(-(-(last - first) // _TRIED), 1)
-        k, share, std, _ = min(
-            ((k, *share_lost(rows, G, rotor, k)) for k in range(first, last + 1, step)),
-            key=lambda candidate: candidate[-1],
-        )
+        tried = np.arange(first, last + 1, step)
+        share, std, misfit = share_lost(rows, G, rotor, tried)
+        best = int(np.argmin(misfit))
+        k = int(tried[best])
         if step == 1:
-            return k, share, std
+            return k, float(share[best]), float(std[best])
         first, last = max(first, k - step), min(last, k + step)
 
 
 def share_lost(
-    rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, k: int
-) -> tuple[float, float, float]:
-    """Estimate the share of its thrust that a rotor lost between rows k - 1 and k.
+    rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, first: Int[np.ndarray, " k"]
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Estimate the share of its thrust that a rotor lost before each of these rows.
 
     Args:
         rows: torque balance, n rows.
         G: torque of each rotor about each axis, N m per N.
         rotor: counted from 0.
-        k: first row after the loss.
+        first: first row after the loss, at least 1.
     Returns:
-        The share; its standard deviation, infinite where it cannot be estimated; the misfit of all rows.
+        The shares; their standard deviations, infinite where they cannot be estimated; the misfit of all rows.
     """
+    parts = np.array_split(first, -(-len(first) * len(rows.t) // _ROWS_AT_ONCE))
+    share, std, misfit = zip(*(_share_lost(rows, G, rotor, part) for part in parts if len(part)), strict=True)
+    return np.concatenate(share), np.concatenate(std), np.concatenate(misfit)
+
+
+def _share_lost(
+    rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, first: Int[np.ndarray, " k"]
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     n, rotors = rows.thrust.shape
-    is_after = np.arange(n) >= k
-    weights = np.ones(n)
-    weights[k - 1 : k + 1] = 0.0
+    row = np.arange(n)
+    is_after = row >= first[:, None]
+    weights = np.where((row == first[:, None]) | (row == first[:, None] - 1), 0.0, 1.0)
     deviation = rows.thrust - rows.thrust.mean(axis=0)
-    numerator = denominator = misfit = 0.0
+    x = np.empty((len(first), n, rotors + 3))
+    x[..., :rotors], x[..., -1] = rows.thrust, 1.0
+    numerator, denominator, misfit = np.zeros((3, len(first)))
     for axis in range(3):
-        lost_torque = np.where(is_after, G[axis, rotor] * rows.thrust[:, rotor], 0.0)
-        x = np.column_stack([rows.thrust, lost_torque, rows.rate[:, axis], np.ones(n)])
-        size = np.sqrt(np.mean(x**2, axis=0))
+        x[..., rotors] = np.where(is_after, G[axis, rotor] * rows.thrust[:, rotor], 0.0)
+        x[..., rotors + 1] = rows.rate[:, axis]
+        size = np.sqrt(np.mean(x**2, axis=1))
         size = np.where(size > 0.0, size, 1.0)
-        b, P = _robust(x / size, rows.torque[:, axis], weights)
-        b, P = b / size, P / np.outer(size, size)
-        residual = weights * (rows.torque[:, axis] - x @ b)
-        misfit += float(np.log(max(np.mean(np.abs(residual)), 1e-300)))
+        b, P = _robust(x / size[:, None], rows.torque[:, axis], weights)
+        b, P = b / size, P / (size[:, :, None] * size[:, None])
+        residual = weights * (rows.torque[:, axis] - (x @ b[..., None])[..., 0])
+        misfit += np.log(np.maximum(np.mean(np.abs(residual), axis=1), 1e-300))
         own_deviation = deviation @ G[axis]
         power = float(own_deviation @ own_deviation)
         if power == 0.0:
             continue
         along = np.append(own_deviation @ deviation / power, np.zeros(3))
-        g, spread = float(along @ b), float(along @ P @ along) ** 0.5
-        if g < _HUBER * spread or not lost_torque.any():
-            continue
-        share = -b[rotors] / g
-        slope = -along * share / g
-        slope[rotors] -= 1.0 / g
-        variance = float(slope @ P @ slope)
+        g, spread = b @ along, np.sqrt(along @ P @ along)
+        is_known = (g >= _HUBER * spread) & x[..., rotors].any(axis=1)
+        g = np.where(is_known, g, 1.0)
+        share = -b[:, rotors] / g
+        slope = -along * (share / g)[:, None]
+        slope[:, rotors] -= 1.0 / g
+        variance = np.where(is_known, np.einsum("ki,kij,kj->k", slope, P, slope), np.inf)
         numerator += share / variance
         denominator += 1.0 / variance
-    return (
-        (float(numerator / denominator), float(denominator**-0.5), misfit)
-        if denominator > 0.0
-        else (0.0, np.inf, misfit)
-    )
+    is_known = denominator > 0.0
+    denominator = np.where(is_known, denominator, 1.0)
+    return numerator / denominator, np.where(is_known, denominator**-0.5, np.inf), misfit
 
 
 def _curve_error(airframe: Airframe) -> float:
@@ -200,17 +209,20 @@ def _search(
 
 
 def _robust(
-    x: Float[np.ndarray, "n k"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
-    """Solution of y = x b with Huber weights, and its covariance, which allows for the correlation of neighbouring rows.
-    weights: 1 of rows that count, 0 of others."""
-    weight, b, P, s, residual = weights, np.zeros(x.shape[1]), np.eye(x.shape[1]), 0.0, y
+    x: Float[np.ndarray, "k n m"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, "k n"]
+) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m m"]]:
+    """Solutions of y = x b with Huber weights, and their covariances, which allow for the correlation of neighbouring rows.
+    weights: 1 of rows that count, 0 of others, as many in each."""
+    weight, is_used = weights, weights > 0.0
+    transposed = x.swapaxes(1, 2)
     for _ in range(_PASSES):
-        P = np.linalg.pinv((x * weight[:, None]).T @ x, hermitian=True)
-        b = P @ (x.T @ (weight * y))
-        residual = y - x @ b
-        s = max(1.4826 * float(np.median(np.abs(residual[weights > 0.0]))), 1e-300)
-        weight = weights * np.minimum(1.0, _HUBER * s / np.maximum(np.abs(residual), 1e-300))
+        P = np.linalg.pinv((transposed * weight[:, None]) @ x, hermitian=True)
+        b = P @ (transposed @ (weight * y)[..., None])
+        residual = y - (x @ b)[..., 0]
+        size = np.abs(residual)
+        s = np.maximum(1.4826 * np.median(size[is_used].reshape(len(x), -1), axis=1), 1e-300)
+        weight = weights * np.minimum(1.0, _HUBER * s[:, None] / np.maximum(size, 1e-300))
     residual = weight * residual
-    r = float(np.clip(residual[1:] @ residual[:-1] / max(float(residual @ residual), 1e-300), -0.6, 0.9))
-    return b, s**2 * (1.0 + r) / (1.0 - r) * P
+    products = np.sum(residual[:, 1:] * residual[:, :-1], axis=1)
+    r = np.clip(products / np.maximum(np.sum(residual**2, axis=1), 1e-300), -0.6, 0.9)
+    return b[..., 0], (s**2 * (1.0 + r) / (1.0 - r))[:, None, None] * P
