@@ -123,7 +123,7 @@ class Estimation:
             data = cut_windows(shooting.system, flights, horizon, shooting.compared, shooting.rules)
             problem = dataclasses.replace(self.problem, data=data)
             x = best_starts(problem, data.x, self.z, self.sigma)
-            triangle = problem.linearise(problem.predict(x, self.z, self.sigma), self.z, self.sigma).triangle
+            triangle = problem.linearise(problem.predict(x, self.z, self.sigma), self.z, self.sigma)
             return _disturbed_spans(problem, triangle, self.root)
 
 
@@ -190,8 +190,8 @@ def estimate_parameters(
             sample, result, sigma, is_noise_fixed, loss, max_iterations
         )
         steps += result.iterations
-        x = data.x if is_sampled else result.x
-        result = gauss_newton(problem, result.z, x, sigma, loss, max_iterations, tolerance)
+        x, prediction = (data.x, None) if is_sampled else (result.x, result.prediction)
+        result = gauss_newton(problem, result.z, x, sigma, loss, max_iterations, tolerance, prediction)
         steps += result.iterations
     return _estimation(problem, priors, noise, sigma, rms_before, result, steps)
 
@@ -231,9 +231,9 @@ def _iterate_noise(
     tolerance: float,
 ) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"]]:
     """Minimise until the noise agrees with the residuals: the minimum, with the number of all steps, and the noise."""
-    x, steps = problem.data.x, 0
+    x, prediction, steps = problem.data.x, None, 0
     for _ in range(_MAX_REWEIGHTINGS):
-        result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
+        result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance, prediction)
         z, x, steps = result.z, result.x, steps + result.iterations
         estimate = np.maximum(
             _residual_noise(problem, result.squared_residuals, result.weight) * sigma, floor
@@ -241,8 +241,8 @@ def _iterate_noise(
         estimate = np.where(is_noise_fixed, sigma, estimate)
         if np.all(np.abs(estimate / sigma - 1.0) < _NOISE_TOLERANCE):
             return dataclasses.replace(result, iterations=steps), sigma
-        sigma = estimate
-    result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
+        prediction, sigma = result.prediction.with_noise(estimate / sigma), estimate
+    result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance, prediction)
     return dataclasses.replace(result, iterations=steps + result.iterations), sigma
 
 
@@ -267,8 +267,10 @@ def _reweight_by_autocorrelation(
         )
         if np.all(np.abs(inflated / sigma - 1.0) < _NOISE_TOLERANCE):
             break
-        sigma = inflated
-        result = gauss_newton(problem, result.z, result.x, sigma, loss, max_iterations, _ROUGH_TOLERANCE)
+        prediction, sigma = result.prediction.with_noise(inflated / sigma), inflated
+        result = gauss_newton(
+            problem, result.z, result.x, sigma, loss, max_iterations, _ROUGH_TOLERANCE, prediction
+        )
         steps += result.iterations
     return dataclasses.replace(result, iterations=steps), sigma
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
 from rotorid.errors import SettingError
-from rotorid.identification.fitting.multiple_shooting import LinearisedWindows, WindowPrediction
+from rotorid.identification.fitting.multiple_shooting import WindowPrediction
 from rotorid.identification.fitting.problem import EstimationProblem
 
 _HUBER = 3.0  # robust standard deviations above the median from which on a window's residual counts linearly
@@ -34,8 +34,8 @@ class GaussNewtonResult:
     Attributes:
         z: coordinates of the free parameters.
         x: initial state of each window.
-        triangle: triangular factors of the windows there (see `LinearisedWindows`), to first order.
-        squared_residuals: by window and output, in sigma.
+        triangle: triangular factors of the windows there (see `EstimationProblem.linearise`), to first order.
+        prediction: of the windows from there.
         weight: robust weight of each window.
         iterations: number of steps.
         converged: whether the last step met the tolerance.
@@ -44,10 +44,15 @@ class GaussNewtonResult:
     z: Float[np.ndarray, " free"]
     x: Float[np.ndarray, "w states"]
     triangle: Float[np.ndarray, "w rows columns"]
-    squared_residuals: Float[np.ndarray, "w compared"]
+    prediction: WindowPrediction
     weight: Float[np.ndarray, " w"]
     iterations: int
     converged: bool
+
+    @property
+    def squared_residuals(self) -> Float[np.ndarray, "w compared"]:
+        """By window and output, in sigma."""
+        return self.prediction.squared_residuals
 
     def cost(self, problem: EstimationProblem) -> float:
         """Weighted sum of squares of the residuals, and of the deviations from the prior."""
@@ -63,6 +68,7 @@ def gauss_newton(
     loss: str = "squares",
     max_iterations: int = 50,
     tolerance: float = 0.01,
+    prediction: WindowPrediction | None = None,
 ) -> GaussNewtonResult:
     """Minimise the cost from z and the initial states x.
 
@@ -75,6 +81,7 @@ def gauss_newton(
         max_iterations: greatest number of steps.
         tolerance: in posterior standard deviations; a smaller undamped step is the last one. Where steps are shortened or
             damped, the last one reduces the cost by less than the tolerance squared.
+        prediction: of the windows from z and x, if it is known.
     Returns:
         The minimum found, whether converged or not.
     Raises:
@@ -82,24 +89,25 @@ def gauss_newton(
     """
     n, free = problem.start_size, problem.free_size
     count = max(int(problem.data.mask[..., problem.shooting.step_model.compared_indices].sum()), 1)
-    damping, steps, prediction = 0.0, 0, problem.predict(x, z, sigma)
+    damping, steps = 0.0, 0
+    prediction = problem.predict(x, z, sigma) if prediction is None else prediction
     while True:
-        linear, steps = problem.linearise(prediction, z, sigma), steps + 1
-        if not np.isfinite(linear.triangle).all():
+        triangle, steps = problem.linearise(prediction, z, sigma), steps + 1
+        if not np.isfinite(triangle).all():
             raise SettingError(
                 "the model is not finite with these values of the parameters: give prior values near the vehicle's"
             )
-        weight = _huber_weights(problem, linear, prediction.cost, loss)
+        weight = _huber_weights(problem, triangle, prediction.cost, loss)
         e = problem.prior_errors(z)
-        R = triangular_factor(problem, z, linear.triangle, weight)
+        R = triangular_factor(problem, z, triangle, weight)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
         cost = float(weight @ prediction.cost + e @ e)
         cost_per_number = max(cost / count, 1.0)
         small = np.maximum(tolerance * spread, _LEAST_STEP)
         negligible = small, free * tolerance**2
-        step = _improving_step(problem, linear.triangle, R, (z, x), sigma, weight, cost, damping, negligible)
+        step = _improving_step(problem, triangle, R, (z, x), sigma, weight, cost, damping, negligible)
         if step is None:
-            return GaussNewtonResult(z, x, linear.triangle, linear.squared_residuals, weight, steps, False)
+            return GaussNewtonResult(z, x, triangle, prediction, weight, steps, False)
         damping, is_whole = step.damping, step.damping == 0.0 and step.share == 1.0
         is_small = bool(np.all(np.abs(step.whole) < small))
         # with shortened or damped steps, the minimum is where the cost falls by no more than rounding
@@ -111,8 +119,8 @@ def gauss_newton(
             return GaussNewtonResult(
                 z,
                 x,
-                _triangle_after_step(linear.triangle, n, dz),
-                prediction.squared_residuals,
+                _triangle_after_step(triangle, n, dz),
+                prediction,
                 weight,
                 steps,
                 has_converged,
@@ -157,17 +165,20 @@ def best_starts(
     sigma: Float[np.ndarray, " compared"],
 ) -> Float[np.ndarray, "w states"]:
     """The initial state of each window that fits it best with these parameters, to first order about x."""
-    triangle = problem.linearise(problem.predict(x, z, sigma), z, sigma).triangle
+    triangle = problem.linearise(problem.predict(x, z, sigma), z, sigma)
     return problem.shift_starts(x, _start_steps(triangle, problem.start_size, np.zeros(problem.free_size)))
 
 
 def _huber_weights(
-    problem: EstimationProblem, linear: LinearisedWindows, cost: Float[np.ndarray, " w"], loss: str
+    problem: EstimationProblem,
+    triangle: Float[np.ndarray, "w rows columns"],
+    cost: Float[np.ndarray, " w"],
+    loss: str,
 ) -> Float[np.ndarray, " w"]:
     if loss == "squares":
-        return np.ones(len(linear.triangle))
+        return np.ones(len(triangle))
     n = problem.start_size
-    reduced = cost - np.sum(linear.triangle[:, :n, -1] ** 2, axis=1)
+    reduced = cost - np.sum(triangle[:, :n, -1] ** 2, axis=1)
     q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
     size = np.sqrt(q)
     median = np.median(size)

@@ -258,6 +258,10 @@ class WindowPrediction(NamedTuple):
         with np.errstate(over="ignore"):
             return np.sum(self.residuals**2, axis=1)
 
+    def with_noise(self, ratio: Float[np.ndarray, " compared"]) -> WindowPrediction:
+        """The same with another noise of the outputs. ratio: of the noise to the former one."""
+        return self._replace(residuals=self.residuals / ratio)
+
     def mean_squares(self, weight: Float[np.ndarray, " w"]) -> Float[np.ndarray, " compared"]:
         """Mean squared residual of each compared output, over all windows. weight: of each window."""
         counts = np.maximum(weight @ self.weight.sum(axis=1), 1e-300)
@@ -290,18 +294,6 @@ class WindowLinearisationPoint(NamedTuple):
     inputs: InputSensitivities | None = None
     K: Float[np.ndarray, "tangent compared"] | None = None
     start_priors: StartPriors = ()
-
-
-class LinearisedWindows(NamedTuple):
-    """Windows to first order.
-
-    Attributes:
-        triangle: triangular factor R of [A B D r] of each window.
-        squared_residuals: by compared output, summed over rows.
-    """
-
-    triangle: Float[np.ndarray, "w rows columns"]
-    squared_residuals: Float[np.ndarray, "w compared"]
 
 
 class OutputInformation(NamedTuple):
@@ -360,8 +352,8 @@ def predict_windows(
 
 def linearise_windows(
     shooting: ShootingSetup, data: WindowData, point: WindowLinearisationPoint
-) -> LinearisedWindows:
-    """Linearise all windows at a point."""
+) -> Float[np.ndarray, "w rows columns"]:
+    """Triangular factor R of [A B D r] of each window at a point."""
     count, inputs_ = shooting.system.states.dim, point.inputs
 
     def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
@@ -379,7 +371,7 @@ def linearise_windows(
     if inputs_ is not None:
         middle = triangle[..., count:-1] @ inputs_.coordinate_jacobian
         triangle = np.concatenate([triangle[..., :count], middle, triangle[..., -1:]], axis=-1)
-    return LinearisedWindows(triangle, point.prediction.squared_residuals)
+    return triangle
 
 
 def output_information(

@@ -22,7 +22,6 @@ from rotorid.identification.fitting.free_parameters import (
 from rotorid.identification.fitting.frequency_bands import LowBand, low_band_information
 from rotorid.identification.fitting.multiple_shooting import (
     InputSensitivities,
-    LinearisedWindows,
     OutputInformation,
     ShootingSetup,
     StartPriors,
@@ -193,14 +192,14 @@ class EstimationProblem:
         prediction: WindowPrediction,
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
-    ) -> LinearisedWindows:
-        """Linearise all windows at a prediction with the coordinates z."""
+    ) -> Float[np.ndarray, "w rows columns"]:
+        """Triangular factor R of [A B D r] of each window (see `multiple_shooting`) at a prediction with the coordinates z."""
 
-        def linearise(data: WindowData, part: slice) -> LinearisedWindows:
+        def linearise(data: WindowData, part: slice) -> Float[np.ndarray, "w rows columns"]:
             point = self._linearisation_point(data, part, prediction, z, sigma)
             return linearise_windows(self.shooting, data, point)
 
-        return LinearisedWindows(*map(np.concatenate, zip(*self._by_parts(linearise), strict=True)))
+        return np.concatenate(self._by_parts(linearise))
 
     def output_information(
         self,

@@ -216,8 +216,7 @@ def variance_inflation(
     R = np.asarray(np.linalg.qr(factor[:, :-1][:, moves], mode="r"))
     root = np.zeros((len(moves), len(R)))
     root[moves] = np.linalg.inv(R)
-    ran = problem.predict(found.x, found.z, sigma)
-    information, gradients = problem.output_information(ran, found.z, sigma, found.weight, root)
+    information, gradients = problem.output_information(found.prediction, found.z, sigma, found.weight, root)
     gradients = sum_by_block(problem.data, gradients[..., moves], INFLATION_BLOCK)
     within = block_information(problem, found.triangle, found.weight, INFLATION_BLOCK)[0][:, moves][
         :, :, moves
