@@ -213,8 +213,8 @@ def _robust(
 ) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m m"]]:
     """Solutions of y = x b with Huber weights, and their covariances, which allow for the correlation of neighbouring rows.
     weights: 1 of rows that count, 0 of others, as many in each."""
-    weight, is_used = weights, weights > 0.0
-    transposed = x.swapaxes(1, 2)
+    is_used, transposed, (k, _, m) = weights > 0.0, x.swapaxes(1, 2), x.shape
+    weight, residual, s, b, P = weights, y, np.zeros(k), np.zeros((k, m, 1)), np.zeros((k, m, m))
     for _ in range(_PASSES):
         P = np.linalg.pinv((transposed * weight[:, None]) @ x, hermitian=True)
         b = P @ (transposed @ (weight * y)[..., None])
