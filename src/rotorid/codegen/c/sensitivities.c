@@ -42,17 +42,18 @@ __attribute__((visibility("default"))) void sensitivities(
     for (int64_t k = 0; k < rows; k++) {
       const int64_t row = window * rows + k;
       memset(J, 0, sizeof J);
-      for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < n; j++) add(v, H[row * h + j * m + i], S + j * v, J + i * v);
+      for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++) add(v, H[row * h + j * m + i], S + j * v, J + i * v);
+      for (int64_t i = 0; i < m; i++)
         add_numbers(E + row * e, i, m, own, first, by, count, direct, slopes + row * of, (double *)(J + i * v) + n);
-      }
       if (k + 1 < rows) {
         if (gain)
           for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < m; j++) add(v, -gain[i * m + j] * weight[row * m + j], J + j * v, S + i * v);
         memset(T, 0, sizeof one);
+        for (int64_t j = 0; j < n; j++)
+          for (int64_t i = 0; i < n; i++) add(v, F[row * f + j * n + i], S + j * v, T + i * v);
         for (int64_t i = 0; i < n; i++) {
-          for (int64_t j = 0; j < n; j++) add(v, F[row * f + j * n + i], S + j * v, T + i * v);
           const double *next = slopes + (row + 1) * of;
           add_numbers(G + row * g, i, n, own, first, by, count, direct, next, (double *)(T + i * v) + n);
         }

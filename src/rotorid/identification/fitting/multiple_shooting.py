@@ -48,7 +48,7 @@ from rotorid.identification.fitting.step_derivatives import (
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
 
-_AT_ONCE = 32  # windows
+_AT_ONCE = 8  # windows, whose derivatives stay in the cache of the processor
 _WORTH_IT = 4  # windows for a thread
 
 Given = TypeVar("Given")
