@@ -106,10 +106,14 @@ class FlightRecord:
 class AirframeFit:
     """The result of `fit_airframe`.
 
-    estimation: of all numbers, those of segments included. segmentations: segments of each flight-dependent input. windows:
-    the windows of the last pass. process_noise: with which they were predicted. lag_of: what follows the commands with the
-    motor lag (see `Airframe`). other_lag: what else might; None where the airframe or the logs leave no choice.
-    delay_covariance: what other minima of the command delay add to the covariance of the quantities.
+    Attributes:
+        estimation: of all numbers, those of segments included.
+        segmentations: segments of each flight-dependent input.
+        windows: the windows of the last pass.
+        process_noise: with which they were predicted.
+        lag_of: what follows the commands with the motor lag (see `Airframe`).
+        other_lag: what else might; None where the airframe or the logs leave no choice.
+        delay_covariance: what other minima of the command delay add to the covariance of the quantities.
     """
 
     estimation: Estimation
@@ -180,15 +184,14 @@ def fit_airframe(
         data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
         noise = estimate_white_noise(body, [f.samples for f in flights], outputs)
         parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
-        current_data, initial, is_noise_fixed = data, None, np.zeros(len(noise), bool)
-        first_noise = noise
+        current_data, previous, is_noise_fixed = data, None, np.zeros(len(noise), bool)
         process_noise, corrected_fit, passes = None, None, 0
         is_noise_known = is_force_known = has_converged = False
         is_lag_open = has_motor_lag and not airframe.lag_of
         while True:
             progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
-                _with_exact_delay(airframe) if initial is None and not has_motor_lag else airframe,
+                _with_exact_delay(airframe) if previous is None and not has_motor_lag else airframe,
                 flights,
                 free,
                 body,
@@ -197,7 +200,6 @@ def fit_airframe(
                 current_data,
                 parts,
             )
-            z = np.zeros(problem.free_size) if initial is None else _carry_over(*initial, problem)
             if process_noise is None:
                 process_noise = following_noise(problem, noise)
             if process_noise != ProcessNoise():
@@ -207,15 +209,14 @@ def fit_airframe(
                     start_priors=process_noise.start_priors,
                 )
             last = (has_converged and is_noise_known and is_force_known) or passes == _PASSES
-            if initial is None:
-                problem, estimation = _first_estimation(
-                    problem, priors, noise, is_noise_fixed, loss, is_lag_open
-                )
+            if previous is None:
+                estimation = _first_estimation(problem, priors, noise, is_noise_fixed, loss, is_lag_open)
+                problem = estimation.problem
                 airframe = dataclasses.replace(airframe, lag_of=_lag_of(problem))
             else:
-                tolerance = TOLERANCE if last else _ROUGH
+                z, tolerance = _carry_over(previous, problem), TOLERANCE if last else _ROUGH
                 estimation = estimate_parameters(
-                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance, first_noise
+                    problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, tolerance, previous.noise
                 )
             if last:
                 other = None
@@ -233,22 +234,24 @@ def fit_airframe(
                 )
             is_first, estimated_with = corrected_fit is None, process_noise
             if corrected_fit is None:
-                corrected_fit = (problem, estimation, parts)
+                corrected_fit = (estimation, parts)
             if is_first and has_motor_lag:  # whether there is process noise is seen without it
                 process_noise = ProcessNoise()
             elif not is_noise_known:
                 is_noise_known = True
                 disturbed_states = states_with_process_noise(
-                    corrected_fit[0],
-                    corrected_fit[1].z,
-                    corrected_fit[1].weight,
+                    corrected_fit[0].problem,
+                    corrected_fit[0].z,
+                    corrected_fit[0].weight,
                     estimation.sigma,
                     noise,
                     is_always_disturbed=not has_motor_lag,
                 )
                 if disturbed_states:
-                    problem, estimation, parts = corrected_fit
-                    process_noise = estimate_process_noise(problem, estimation.z, noise, disturbed_states)
+                    estimation, parts = corrected_fit
+                    process_noise = estimate_process_noise(
+                        estimation.problem, estimation.z, noise, disturbed_states
+                    )
                 if "body_rate" in disturbed_states:
                     body = dataclasses.replace(body, has_unmodelled_torque=True)
                     data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
@@ -289,7 +292,7 @@ def fit_airframe(
             parts = cut
             is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
             current_data = data.take(np.flatnonzero(~is_near_boundary))
-            initial, first_noise, passes = (problem, estimation.z), estimation.noise, passes + 1
+            previous, passes = estimation, passes + 1
 
 
 def _with_exact_delay(airframe: Airframe) -> Airframe:
@@ -305,14 +308,13 @@ def _first_estimation(
     is_noise_fixed: Bool[np.ndarray, " compared"],
     loss: str,
     is_lag_open: bool,
-) -> tuple[EstimationProblem, Estimation]:
+) -> Estimation:
     """The most likely of fits that start at several time constants of the motors; from a wrong one, a fit may not converge.
 
     About an axis, the rate follows the commands by the poles of motor lag and damping, k / J, and hardly differs if the two
     change places. Fits whose lag contradicts its prior are the last choice.
 
-    is_lag_open: whether the lag may be one of the thrusts or of the rotor speeds. The problem is returned with the more likely
-    of both.
+    is_lag_open: whether the lag may be one of the thrusts or of the rotor speeds. The fit has the more likely of both.
     """
     place = problem.coordinates.slices.get(TIME_CONSTANT)
     z, first_noise = np.zeros(problem.free_size), noise
@@ -340,10 +342,10 @@ def _first_estimation(
             other = estimate(with_other_lag(few), best.z, best.noise)
             best = min(best, other, key=rank)
         if len(subset.start) == len(problem.data.start):
-            return best.problem, best
+            return best
         problem = dataclasses.replace(best.problem, data=problem.data)
         z, first_noise = best.z, best.noise
-    return problem, estimate_parameters(
+    return estimate_parameters(
         problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH, first_noise
     )
 
@@ -467,15 +469,14 @@ def _is_estimated(name: str, free: Sequence[str], body: LoggedBody) -> bool:
     return name in free if name == "mass" else name != "wind" or body.has_pose
 
 
-def _carry_over(
-    previous: EstimationProblem, z: Float[np.ndarray, " old"], problem: EstimationProblem
-) -> Float[np.ndarray, " free"]:
-    """Coordinates of an earlier problem in this one; new segments start at the mean of the earlier ones."""
+def _carry_over(previous: Estimation, problem: EstimationProblem) -> Float[np.ndarray, " free"]:
+    """Coordinates of an earlier fit in this problem; new segments start at the mean of the earlier ones."""
+    old, z = previous.problem, previous.z
     z_new = np.zeros(problem.free_size)
     for name, place in problem.coordinates.slices.items():
-        old_slice = previous.coordinates.slices[name]
+        old_slice = old.coordinates.slices[name]
         if old_slice.stop - old_slice.start == place.stop - place.start:
-            z_new[place] = z[old_slice] * previous.scale[old_slice] / problem.scale[place]
+            z_new[place] = z[old_slice] * old.scale[old_slice] / problem.scale[place]
         else:
             width = local_width(name)
             z_new[place] = np.tile(
