@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rotorid.findings import Finding
 from rotorid.results.text import label, plus_minus, title
-from rotorid.workflows.track.text import ROTOR_FAULT_TEXTS
 
 if TYPE_CHECKING:
     from rotorid.workflows.fleet.history import Change
 
 Values = Mapping[str, Any]
 
+_ROTOR_FAULTS: Final = ("rotor_lost_thrust", "motor_stopped")
+
 AIRFRAME_SOURCES: Final = {
-    **ROTOR_FAULT_TEXTS,
     "given": "given by --airframe",
     "map": "in the map of --airframes",
     "px4_simulation": "parameters of PX4's simulated vehicle (SYS_AUTOSTART, SIH_*)",
@@ -31,6 +31,10 @@ AIRFRAME_SOURCES: Final = {
 
 def to_text(finding: Finding) -> str:
     """The sentence of a finding."""
+    if finding.code in _ROTOR_FAULTS:
+        from rotorid.workflows.track.text import ROTOR_FAULT_TEXTS  # slow to import, and rarely needed
+
+        return ROTOR_FAULT_TEXTS[finding.code](finding.values)
     return _TEXTS[finding.code](finding.values)
 
 
