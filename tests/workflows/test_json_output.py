@@ -18,6 +18,7 @@ from rotorid.models.airframe.airframe import airframe_toml, load_airframe, with_
 from rotorid.simulation.free_flight.manoeuvres import manoeuvres
 from rotorid.simulation.wrench.flights import LogNoise, simulate_wrench_flight
 from rotorid.workflows.fleet import fleet as fleets
+from rotorid.workflows.fleet import worker
 from rotorid.workflows.plan import plan as planning
 from tests.running import here
 from tests.workflows.fleet.test_fleet import write
@@ -152,7 +153,7 @@ def cheap(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(place)
     monkeypatch.setattr(planning, "manoeuvres", lambda *of: [m for m in manoeuvres(*of) if m.name in few])
     monkeypatch.setattr(fleets, "run_local", lambda make, keys, *more: ((key, make(key)) for key in keys))
-    monkeypatch.setattr(fleets, "_prepare_worker", lambda: None)
+    monkeypatch.setattr(worker, "prepare_worker", lambda: None)
     monkeypatch.setattr(
         "rotorid.simulation.spraying.simulate_spraying", lambda *of, **more: read("flight.parquet")
     )

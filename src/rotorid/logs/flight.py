@@ -7,6 +7,7 @@ flight. A signal has a row only where something was measured.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -95,7 +96,7 @@ class Signal:
             suffixes = tuple(f"_{i}" for i in range(self.values.shape[1]))
         return tuple(self.name + s for s in suffixes)
 
-    @property
+    @functools.cached_property
     def rate(self) -> float:
         """Median rate in Hz; 0 where there are fewer than two samples."""
         return float(1.0 / np.median(np.diff(self.times))) if len(self.times) > 1 else 0.0

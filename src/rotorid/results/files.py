@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rotorid.errors import OutputError, RotoridError
 from rotorid.findings import Severity
@@ -55,9 +55,14 @@ def file_input(role: str, path: Path) -> Input:
     return Input(role, path.name, hashlib.sha256(content).hexdigest(), len(content))
 
 
+_PLAIN: Final = frozenset((str, int, bool))
+
+
 def to_plain(value: Any) -> Any:
     """Convert a value to what JSON can hold: dataclasses to objects, sequences to lists, nonfinite numbers
     to null, severities to words."""
+    if value is None or type(value) in _PLAIN:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -140,9 +140,10 @@ def window_starts(
         if len(times) < 2:
             return np.empty(0)
         steps = np.diff(times)
-        limit = max(width / 3.0, 3.5 * float(np.median(steps)))
-        for i in np.flatnonzero(steps > limit):
-            result = result[(result + width <= times[i]) | (result >= times[i + 1])]
+        if steps.max() > width / 3.0:
+            limit = max(width / 3.0, 3.5 * float(np.median(steps)))
+            for i in np.flatnonzero(steps > limit):
+                result = result[(result + width <= times[i]) | (result >= times[i + 1])]
         result = result[(result >= times[0]) & (result + width <= times[-1])]
     return result
 

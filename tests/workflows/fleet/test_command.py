@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from rotorid.workflows.fleet import fleet as fleets
+from rotorid.workflows.fleet import worker
 from tests.running import here
 from tests.workflows.fleet.test_fleet import write
 
@@ -24,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         yield from ((key, make(key)) for key in keys)
 
     monkeypatch.setattr(fleets, "run_local", serial)
-    monkeypatch.setattr(fleets, "_prepare_worker", lambda: None)
+    monkeypatch.setattr(worker, "prepare_worker", lambda: None)
     monkeypatch.setenv("COLUMNS", "90")
     for k in range(2):
         write(tmp_path / "quad[x]-1" / f"{k}.parquet", k, k)

@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 from rotorid.errors import AirframeError, LogError, SettingError
+from rotorid.estimators.rotor_faults.detector import RotorFault
+from rotorid.estimators.rotor_faults.flight import FlightFaults
 from rotorid.findings import Finding, Severity
 from rotorid.logs.flight import Flight
 from rotorid.logs.read import read
@@ -20,6 +22,7 @@ from rotorid.logs.write import table_bytes
 from rotorid.models.airframe.airframe import airframe_toml
 from rotorid.models.airframe.argument import airframe_of_flight
 from rotorid.workflows.fleet import fleet as fleets
+from rotorid.workflows.fleet import flight_record, worker
 from rotorid.workflows.fleet.fleet import Fleet, run_fleet, summarise_fleet
 from rotorid.workflows.fleet.flight_record import AnalysisSettings, analyse_log, is_up_to_date
 from rotorid.workflows.fleet.history import vehicle_histories
@@ -81,7 +84,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             yield key, make(key)
 
     monkeypatch.setattr(fleets, "run_local", serial)
-    monkeypatch.setattr(fleets, "_prepare_worker", lambda: None)
+    monkeypatch.setattr(worker, "prepare_worker", lambda: None)
     return looked
 
 
@@ -138,6 +141,16 @@ def test_a_chipped_propeller_is_found_and_the_other_vehicle_is_left_alone(
         "80 flights of 2 vehicles: 1 change in 1 vehicle.",
     ):
         assert words in page.replace("\u00a0", " ")
+
+
+def test_a_loss_within_a_flight_is_a_finding_of_it(
+    logs: Path, here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = (RotorFault(2, 4.0, 4.5, 0.1, 0.01),)
+    monkeypatch.setattr(flight_record, "find_rotor_faults", lambda *_: FlightFaults(faults))
+    (record,) = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", GIVEN).vehicles[0].records
+    (finding,) = (f for f in record["findings"] if f["code"] == "rotor_lost_thrust")
+    assert finding["text"].startswith("Rotor 2 lost 10.0 ± 1.0 % of its thrust at 4.0 s")
 
 
 def test_without_an_airframe_the_commands_tell_of_the_propeller(
@@ -242,14 +255,14 @@ def test_a_worker_that_dies_takes_one_log_with_it(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        fleets.functools, "partial", lambda f, *_: die if f is fleets._analyse_in_worker else _lost
+        fleets.functools, "partial", lambda f, *_: die if f is worker.analyse_in_worker else _lost
     )
     fleet = run_fleet([logs / "quad-1" / "7.parquet"], tmp_path / "out", GIVEN, workers=1)
     assert "its worker process ended" in fleet.failures[0]["error"]
 
 
 def _lost(key: tuple[str, str, str], late: bool) -> bytes:
-    return fleets._lost_in_worker("", 1.0, key, late)
+    return worker.lost_in_worker("", 1.0, key, late)
 
 
 def test_a_log_that_takes_too_long_fails_by_name_and_is_tried_again(tmp_path: Path) -> None:

@@ -199,7 +199,9 @@ def robust_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], F
     for _ in range(20):
         deviation = np.max(np.abs(z - centre) / spread, axis=1)
         weight = np.minimum(1.0, _HUBER / np.maximum(deviation, 1e-12))
-        centre = weight @ z / weight.sum()
+        last, centre = centre, weight @ z / weight.sum()
+        if (centre == last).all():  # and with it all further steps
+            break
     residual = weight[:, None] * (z - centre)
     variance = np.mean(residual**2, axis=0) + 1e-300
     r = np.mean(residual[1:] * residual[:-1], axis=0) / variance

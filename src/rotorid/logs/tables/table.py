@@ -99,7 +99,8 @@ def _flight(
         parts_of_rows = [columns["t"], *(columns[places[i]] for i in range(expected))]
         is_measured = ~np.logical_and.reduce([np.isnan(part) for part in parts_of_rows[1:]])
         if not is_measured.all():
-            parts_of_rows = [part[is_measured] for part in parts_of_rows]
+            rows = np.flatnonzero(is_measured)
+            parts_of_rows = [part[rows] for part in parts_of_rows]
         times, *values = parts_of_rows
         source = f"column {places[0]}" + " ..." * (expected > 1)
         collector.add(name, times, np.stack(values, axis=1), source)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import resources
 
 
+@functools.cache
 def shipped_airframes() -> tuple[str, ...]:
     """List the airframes that come with the package as priors.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -19,23 +18,14 @@ from rotorid.progress import Progress, Stage, no_progress
 from rotorid.results.files import Input, check_folder, to_json
 from rotorid.results.text import Verdict, to_verdict
 from rotorid.simulation.datasets.executors import import_ray, run_local, run_ray
-from rotorid.workflows.fleet.flight_record import (
-    AnalysisSettings,
-    Record,
-    analyse_log,
-    is_up_to_date,
-    limit_to_one_core,
-    lost_record,
-)
+from rotorid.workflows.fleet.flight_record import AnalysisSettings, Record, is_up_to_date
 from rotorid.workflows.fleet.history import VehicleHistory, vehicle_histories
 from rotorid.workflows.fleet.log_files import LogSearch, RecordFile, find_logs
 from rotorid.workflows.fleet.text import change_text, to_text
+from rotorid.workflows.fleet.worker import analyse_in_worker, lost_in_worker
 
 LIMIT = 600.0
 """Default time limit for a log, s."""
-
-_Key = tuple[str, str, str]
-"""Name, path, and hash of a log when it was analysed before ("" if it was not)."""
 
 _MAX_CHANGES: Final = 3  # in the verdict
 
@@ -128,8 +118,8 @@ def _update_records(
     """Update the records. Returns the numbers of new and of unchanged ones."""
     hashes = {name: r["sha256"] for name, r in file.records.items() if is_up_to_date(r, digest)}
     keys = [(name, str(path.absolute()), hashes.get(name, "")) for name, path in search.logs.items()]
-    task = functools.partial(_analyse_in_worker, settings, digest, limit)
-    lost = functools.partial(_lost_in_worker, digest, limit)
+    task = functools.partial(analyse_in_worker, settings, digest, limit)
+    lost = functools.partial(lost_in_worker, digest, limit)
     completed = (
         run_local(task, keys, workers, lost, limit)
         if address is None
@@ -138,30 +128,13 @@ def _update_records(
     unchanged = 0
     stage = Stage(progress, "flights", len(keys))
     with contextlib.closing(completed) as results:
-        for _, content in results:
-            if content:
-                file.add(json.loads(content))
+        for _, line in results:
+            if line:
+                file.add(line)
             else:
                 unchanged += 1
             stage.advance()
     return len(keys) - unchanged, unchanged
-
-
-@functools.cache
-def _prepare_worker() -> None:
-    limit_to_one_core()
-
-
-def _analyse_in_worker(settings: AnalysisSettings, digest: str, limit: float, key: _Key) -> bytes:
-    """In a worker: the record of a log as JSON; empty if the log has not changed."""
-    _prepare_worker()
-    name, path, previous_hash = key
-    record = analyse_log(name, Path(path), settings, digest, previous_hash, limit)
-    return b"" if record is None else json.dumps(record, allow_nan=False).encode()
-
-
-def _lost_in_worker(digest: str, limit: float, key: _Key, is_late: bool) -> bytes:
-    return json.dumps(lost_record(key[0], Path(key[1]), digest, limit if is_late else None)).encode()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -60,7 +60,7 @@ from rotorid.workflows.fleet.vehicles import (
 Record = dict[str, Any]
 KnownQuantity = Literal["thrust", "mass"]
 
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 """Version of the analysis and of the record; to be increased when either changes."""
 
 _MIN_INFORMATION_GAIN: Final = 0.1  # reduction of the prior standard deviation of an identified parameter

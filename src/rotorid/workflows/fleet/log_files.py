@@ -154,6 +154,11 @@ def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(p)) if p.isdigit() else (1, p) for p in re.split(r"(\d+)", name) if p)
 
 
+def record_line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line of the file of records."""
+    return json.dumps(record, sort_keys=True, allow_nan=False).encode() + b"\n"
+
+
 class RecordFile:
     """The records of a folder by flight name; `add` writes a record at once."""
 
@@ -178,13 +183,14 @@ class RecordFile:
             return  # an incomplete or invalid line: the flight is analysed again
 
     def _compact(self) -> None:
-        write_whole(self.path, b"".join(_line(record) for record in self.records.values()))
+        write_whole(self.path, b"".join(record_line(record) for record in self.records.values()))
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Write a record at once."""
-        self.records[record["flight"]] = dict(record)
+    def add(self, line: bytes) -> None:
+        """Write a record at once. line: as of `record_line`."""
+        record = json.loads(line)
+        self.records[record["flight"]] = record
         try:
-            self._file.write(_line(record))
+            self._file.write(line)
             self._file.flush()
         except OSError as error:
             raise OutputError(f"{self.path}: could not be written: {error.strerror or error}") from None
@@ -193,7 +199,3 @@ class RecordFile:
         """Flush all records to disk."""
         os.fsync(self._file.fileno())
         self._file.close()
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, sort_keys=True, allow_nan=False).encode() + b"\n"

@@ -89,7 +89,7 @@ def select_vehicle(name: str, flight: Flight, rule: str) -> str:
     folder = _folder(name)
     system = flight.parameters.get("MAV_SYS_ID", flight.parameters.get("SYSID_THISMAV", 1.0))
     own_name = flight.vehicle if flight.format.startswith(("table", "mapped")) else ""
-    if folder and _to_airframe_name(own_name) in shipped_airframes():
+    if folder and own_name and _to_airframe_name(own_name) in shipped_airframes():
         own_name = ""  # the name of a type, not of a vehicle
     suffix = own_name or (f"system {system:g}" if system != 1.0 else "")
     return ": ".join(part for part in (folder, suffix) if part) or vehicle_from_path(
