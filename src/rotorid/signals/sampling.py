@@ -35,8 +35,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -44,8 +44,10 @@ from rotorid.errors import ExcitationError, SignalError
 from rotorid.geometry.spaces import Space
 from rotorid.logs.flight import KINDS, Flight, Signal
 from rotorid.signals.airborne import no_flight_message
-from rotorid.signals.samples import Samples
 from rotorid.signals.series import Intervals
+
+if TYPE_CHECKING:
+    from rotorid.signals.samples import Samples
 
 MAX_RATE = 250.0
 """Hz: no grid is finer than this, since no vehicle moves faster."""
@@ -103,6 +105,10 @@ def sample(
         SignalError: an input is missing, no output is measured, or the signals have too few samples.
         ExcitationError: fewer than two rows in which all inputs are known.
     """
+    import jax
+
+    from rotorid.signals.samples import Samples
+
     missing = [n for n in inputs if n not in flight]
     if missing:
         available = ", ".join(sorted(flight.signals))

@@ -197,7 +197,7 @@ def robust_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], F
     spread = 1.4826 * np.median(np.abs(z - centre), axis=0) + 1e-12
     weight = np.ones(n)
     for _ in range(20):
-        deviation = np.max(np.abs(z - centre) / spread, axis=1)
+        deviation = (np.abs(z - centre) / spread).max(axis=1)
         weight = np.minimum(1.0, _HUBER / np.maximum(deviation, 1e-12))
         last, centre = centre, weight @ z / weight.sum()
         if (centre == last).all():  # and with it all further steps
@@ -262,7 +262,8 @@ def _inertial_torque(
 ) -> Float[np.ndarray, "w 3"]:
     """Mean of J omega' + omega x J omega + k_omega omega in the windows, N m. Missing parameters of the airframe count as 0."""
     rate = flight["body_rate"]
-    at_start, at_end = (window_means(rate, edge - 0.5 * _EDGE, _EDGE) for edge in (starts, starts + WIDTH))
+    edges = np.concatenate([starts, starts + WIDTH])
+    at_start, at_end = np.split(window_means(rate, edges - 0.5 * _EDGE, _EDGE), 2)
     torque = np.array(airframe.vector("angular_drag")) * window_means(rate, starts)
     if (inertia := airframe.get("inertia")) is not None:
         J = np.array(inertia.value)

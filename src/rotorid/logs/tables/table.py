@@ -168,7 +168,11 @@ def parquet_column(path: Path, file: parquet.ParquetFile, name: str) -> pa.Chunk
     It is read in this thread alone: a thread of Arrow that releases the buffer while Python ends aborts the process.
     """
     with parquet_errors(path):
-        return file.read(columns=[name], use_threads=False).column(0)
+        return _read_column(file, name)
+
+
+def _read_column(file: parquet.ParquetFile, name: str) -> pa.ChunkedArray:
+    return file.read(columns=[name], use_threads=False).column(0)
 
 
 def numbers_of(
@@ -187,11 +191,13 @@ def numbers_of(
             raise SignalError(
                 f"{path}: column {name!r} holds {kind}, not numbers; leave it out or convert it"
             )
-    result = {}
-    for name in names:
-        column = parquet_column(path, file, name)
-        with parquet_errors(path):
-            result[name] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    result, number = {}, pa.float64()
+    with parquet_errors(path):
+        for name in names:
+            column = _read_column(file, name)
+            if column.type != number:
+                column = column.cast(number, safe=False)
+            result[name] = column.to_numpy(zero_copy_only=False)
     if len(sizes := {len(column) for column in result.values()}) > 1:
         raise LogFormatError(
             f"{path}: columns of {min(sizes)} and {max(sizes)} rows; it is damaged, write it again"
@@ -309,6 +315,8 @@ def _byte(content: bytes, at: int) -> int:
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
     """An unsigned integer, and its end."""
+    if (byte := _byte(content, at)) < 128:  # most are that short
+        return byte, at + 1
     value = 0
     for shift in range(0, 70, 7):
         byte = _byte(content, at)

@@ -297,7 +297,7 @@ def _parameter_row(
     if not (math.isfinite(mean.value) and math.isfinite(mean.std)):
         finding, is_informed = Finding("not_finite", Severity.WARNING), False
     return {
-        **dataclasses.asdict(mean),
+        **vars(mean),
         "informed": finding is None if is_informed is None else is_informed,
         "code": "estimated" if finding is None else finding.code,
         "values": {} if finding is None else dict(finding.values),
