@@ -206,6 +206,7 @@ class Flight(AbstractDisplay):
         return flight_frame(self, names)
 
 
+@functools.lru_cache(maxsize=1024)
 def split_column(column: str) -> tuple[str, int] | None:
     """Signal and component of a column of the flight table: "velocity_y" -> ("velocity", 1); else None."""
     for name, kind in KINDS.items():

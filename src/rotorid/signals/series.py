@@ -113,8 +113,9 @@ def integral(
     at: Series, times: Float64[np.ndarray, " m"], values: Float64[np.ndarray, "m k"]
 ) -> Float64[np.ndarray, "n k"]:
     """Integral of values from their first time to each time `at`, by trapezoids."""
-    areas = 0.5 * (values[1:] + values[:-1]) * np.diff(times)[:, None]
-    cumulative = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(areas, axis=0)])
+    areas = 0.5 * (values[1:] + values[:-1]) * (times[1:] - times[:-1])[:, None]
+    cumulative = np.zeros((len(areas) + 1, values.shape[1]))
+    np.cumsum(areas, axis=0, out=cumulative[1:])
     index = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
     if len(times) < 2:
         return np.zeros((len(at), values.shape[1]))

@@ -49,23 +49,15 @@ def steady_means(flight: Flight, flying: Intervals) -> tuple[FlightMean, ...]:
         flying: start and end of each airborne interval, s.
     """
     means = []
-    if "rotor_command" in flight:
-        starts = window_starts([flight["rotor_command"].times], flying, WIDTH, WIDTH)
-        if len(starts) >= _FEWEST:
-            mean, covariance = robust_mean(window_means(flight["rotor_command"], starts))
-            each = zip(mean, np.sqrt(np.diag(covariance)), strict=True)
-            means = [
-                FlightMean(f"rotor_command_{i}", float(m), float(s), "1") for i, (m, s) in enumerate(each)
-            ]
-    for name, signal, unit in (
-        ("hover_command", "rotor_command", "1"),
-        ("battery_voltage", "battery_voltage", "V"),
-    ):
-        if signal in flight:
-            starts = window_starts([flight[signal].times], flying, WIDTH, WIDTH)
-            if len(starts) >= _FEWEST:
-                mean, covariance = robust_mean(window_means(flight[signal], starts).mean(axis=1)[:, None])
-                means.append(FlightMean(name, float(mean[0]), float(np.sqrt(covariance[0, 0])), unit))
+    if (commands := _window_means(flight, "rotor_command", flying)) is not None:
+        mean, covariance = robust_mean(commands)
+        each = zip(mean, np.sqrt(np.diag(covariance)), strict=True)
+        means = [FlightMean(f"rotor_command_{i}", float(m), float(s), "1") for i, (m, s) in enumerate(each)]
+    voltages = _window_means(flight, "battery_voltage", flying)
+    for name, values, unit in (("hover_command", commands, "1"), ("battery_voltage", voltages, "V")):
+        if values is not None:
+            mean, covariance = robust_mean(values.mean(axis=1)[:, None])
+            means.append(FlightMean(name, float(mean[0]), float(np.sqrt(covariance[0, 0])), unit))
     if "specific_force" in flight and flight["specific_force"].rate >= _VIBRATION_RATE:
         force = flight["specific_force"]
         fast = force.values - smooth(force.values, max(3, round(_MEAN_WIDTH * force.rate)))
@@ -78,6 +70,14 @@ def steady_means(flight: Flight, flying: Intervals) -> tuple[FlightMean, ...]:
                 FlightMean("vibration", root, float(np.sqrt(covariance[0, 0])) / (2.0 * root), "m/s^2")
             )
     return tuple(means)
+
+
+def _window_means(flight: Flight, name: str, flying: Intervals) -> Float[np.ndarray, "w k"] | None:
+    """Means of a signal over windows in the air; None without the signal, or with too few windows."""
+    if name not in flight:
+        return None
+    starts = window_starts([flight[name].times], flying, WIDTH, WIDTH)
+    return window_means(flight[name], starts) if len(starts) >= _FEWEST else None
 
 
 def estimate_linear_drag(flight: Flight, mass: float, flying: Intervals) -> FlightMean | None:

@@ -250,7 +250,10 @@ def unpacked_size(metadata: parquet.FileMetaData, content: bytes) -> int:
 def _page(content: bytes, start: int) -> tuple[int, int]:
     """End of the page that starts there, and its unpacked size."""
     sizes: dict[int, int] = {}
-    end = _struct(content, start, 0, sizes)
+    try:
+        end = _struct(content, start, 0, sizes)
+    except IndexError:
+        raise ValueError("a header of a page is cut") from None
     if min(sizes.get(_UNPACKED, -1), sizes.get(_STORED, -1)) < 0:
         raise ValueError("a page has no size")
     return end + sizes[_STORED], sizes[_UNPACKED]
@@ -259,7 +262,7 @@ def _page(content: bytes, start: int) -> tuple[int, int]:
 def _struct(content: bytes, at: int, depth: int, integers: dict[int, int]) -> int:
     """The end of a struct; its integers by field."""
     field = 0
-    while (head := _byte(content, at)) != 0:
+    while (head := content[at]) != 0:
         at += 1
         kind, step = head & 15, head >> 4
         if step:
@@ -291,36 +294,31 @@ def _skip(content: bytes, at: int, kind: int, depth: int, *, is_field: bool) -> 
     if kind == _STRUCT:
         return _struct(content, at, depth, {})
     if kind in (_LIST, _SET):
-        head = _byte(content, at)
+        head = content[at]
         size, at = (head >> 4, at + 1) if head >> 4 < 15 else _varint(content, at + 1)
         kinds = [head & 15]
     elif kind == _MAP:
         size, at = _varint(content, at)
-        head = _byte(content, at) if size else 0
+        head = content[at] if size else 0
         at, kinds = at + (size > 0), [head >> 4, head & 15]
     else:
         raise ValueError("a header of a page is damaged")
     for _ in range(size):
         for element in kinds:
             at = _skip(content, at, element, depth + 1, is_field=False)
-            _byte(content, at - 1)
+            if at > len(content):
+                raise IndexError
     return at
-
-
-def _byte(content: bytes, at: int) -> int:
-    if not 0 <= at < len(content):
-        raise ValueError("a header of a page is cut")
-    return content[at]
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
     """An unsigned integer, and its end."""
-    if (byte := _byte(content, at)) < 128:  # most are that short
-        return byte, at + 1
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = _byte(content, at)
-        at += 1
+    byte, at = content[at], at + 1
+    if byte < 128:  # most are that short
+        return byte, at
+    value = byte & 127
+    for shift in range(7, 70, 7):
+        byte, at = content[at], at + 1
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at
