@@ -25,6 +25,8 @@ _SUFFICIENT = 0.25  # of the decrease to first order, for an undamped step to be
 _DAMPING = 1e-3  # the first, where one is needed
 _MOST_DAMPING = 1e9
 _ROUNDING = 1e-9  # of the cost
+_CURVATURE = 5.0  # of the next step over that along the last one, which its cost shows
+_CONTRACTION = 0.01  # of the next step over the last one, at least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +81,8 @@ def gauss_newton(
         sigma: noise of each compared output, in its unit.
         loss: "squares", or "huber": windows with unusually large residuals are down-weighted.
         max_iterations: greatest number of steps.
-        tolerance: in posterior standard deviations; a smaller undamped step is the last one. Where steps are shortened or
-            damped, the last one reduces the cost by less than the tolerance squared.
+        tolerance: in posterior standard deviations; an undamped step is the last one if it is smaller, or if the next one would
+            be. Where steps are shortened or damped, the last one reduces the cost by less than the tolerance squared.
         prediction: of the windows from z and x, if it is known.
     Returns:
         The minimum found, whether converged or not.
@@ -114,17 +116,13 @@ def gauss_newton(
         has_converged = (is_small and damping == 0.0) or (
             not is_whole and cost - step.cost < tolerance**2 * cost_per_number
         )
-        dz, z, x, prediction = step.z - z, step.z, step.x, step.prediction
+        after = _triangle_after_step(triangle, n, step.z - z)
+        if is_whole and not has_converged:
+            length = _next_length(step, triangle[:, :n, -1], R, weight, cost)
+            has_converged = length < tolerance and _are_weights_settled(problem, step, after, loss, small)
+        z, x, prediction = step.z, step.x, step.prediction
         if has_converged or steps == max_iterations:
-            return GaussNewtonResult(
-                z,
-                x,
-                _triangle_after_step(triangle, n, dz),
-                prediction,
-                weight,
-                steps,
-                has_converged,
-            )
+            return GaussNewtonResult(z, x, after, prediction, weight, steps, has_converged)
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
 
@@ -240,6 +238,47 @@ def _improving_step(
                 return _Step(new_z, new_x, prediction, new_cost, whole, share, damping)
         damping = max(10.0 * damping, _DAMPING)
     return None
+
+
+def _next_length(
+    step: _Step,
+    start_residuals: Float[np.ndarray, "w tangent"],
+    R: Float[np.ndarray, "rows columns"],
+    weight: Float[np.ndarray, " w"],
+    cost: float,
+) -> float:
+    """Length of the step after a whole one, in posterior standard deviations, as the cost shows it.
+
+    Along a step of length l, a cost that is d above that to first order has a gradient of 2 d / l (from a wrong Hessian) to
+    3 d / l (from third derivatives), and the next step is half as long; errors across the step are as large.
+
+    Args:
+        step: a whole step.
+        start_residuals: of the initial states, before it.
+        R: of [J r] before it.
+        weight: of the windows.
+        cost: before it.
+    """
+    decrease = _linear_decrease(R, step.whole)
+    length = np.sqrt(max(decrease, _LEAST_STEP**2))
+    excess = step.cost - (cost - decrease - float(weight @ np.sum(start_residuals**2, axis=1)))
+    return max(_CURVATURE * abs(excess) / length, _CONTRACTION * length)
+
+
+def _are_weights_settled(
+    problem: EstimationProblem,
+    step: _Step,
+    triangle: Float[np.ndarray, "w rows columns"],
+    loss: str,
+    small: Float[np.ndarray, " free"],
+) -> bool:
+    """Whether the weights after a step would only lead to a small next one. triangle: after it, to first order."""
+    if loss == "squares":
+        return True
+    weight = _huber_weights(problem, triangle, step.prediction.cost, loss)
+    R = triangular_factor(problem, step.z, triangle, weight)
+    lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
+    return bool(np.all(np.abs(_levenberg_marquardt_step(R, step.z, lower, 0.0)) < small))
 
 
 def _linear_decrease(R: Float[np.ndarray, "rows columns"], dz: Float[np.ndarray, " free"]) -> float:
