@@ -12,18 +12,12 @@ import numpy as np
 import pytest
 
 from rotorid.identification.airframe.multirotor_rules import rules_for
-from rotorid.identification.fitting import multiple_shooting as module
 from rotorid.identification.fitting import step_derivatives
 from rotorid.identification.fitting.free_parameters import make_priors
 from rotorid.identification.fitting.gauss_newton import gauss_newton
-from rotorid.identification.fitting.multiple_shooting import (
-    InputDerivatives,
-    WindowPrediction,
-    window_sensitivities,
-)
+from rotorid.identification.fitting.multiple_shooting import WindowPrediction
 from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.step_derivatives import (
-    StepDerivatives,
     StepFunctions,
     StepModel,
     casadi_step_functions,
@@ -252,31 +246,3 @@ def test_windows_neither_overlap_nor_cross_gaps() -> None:
     gap = np.asarray(flight.t)[200]
     assert not np.any((data.start[late] < gap - 1e-9) & (data.end[late] > gap - 1e-9))
     assert not np.isin(np.round(data.start[late], 6), np.round(np.asarray(flight.t)[350:360], 6)).any()
-
-
-W, ROWS, N, M, OWN, FIRST, BY, INPUTS = 3, 7, 4, 5, 2, 3, 2, 6
-
-
-@pytest.mark.parametrize("with_gain", [False, True])
-@pytest.mark.parametrize("driven", [False, True])
-def test_c_is_numpy(monkeypatch: pytest.MonkeyPatch, with_gain: bool, driven: bool) -> None:
-    rng = np.random.default_rng(1)
-    numbers = OWN + (INPUTS if driven else 0)
-    slopes = StepDerivatives(*(rng.normal(size=(W * ROWS, a, b)) for a in (N, M) for b in (N, numbers)))
-    slopes.F[:, 0, 1] = 0.0
-    moved = InputDerivatives(rng.normal(size=(W, ROWS, FIRST, BY)), (5, 3), INPUTS) if driven else None
-    weight = 1.0 * (rng.random((W, ROWS, M)) < 0.7)
-    sigma, r = rng.uniform(0.5, 2.0, M), rng.normal(size=(W, ROWS, M))
-    K = 0.1 * rng.normal(size=(N, M)) if with_gain else None
-    if module._library() is None:
-        pytest.skip("no C compiler")
-    found = window_sensitivities(slopes, moved, weight, sigma, r, K)
-    of_one = StepDerivatives(*(v[ROWS : 2 * ROWS] for v in slopes))
-    alone = None if moved is None else moved._replace(derivatives=moved.derivatives[1:2])
-    np.testing.assert_array_equal(
-        found[1:2], window_sensitivities(of_one, alone, weight[1:2], sigma, r[1:2], K)
-    )  # whatever its neighbours
-    monkeypatch.setattr(module, "_library", lambda: None)
-    np.testing.assert_allclose(
-        found, window_sensitivities(slopes, moved, weight, sigma, r, K), rtol=1e-11, atol=1e-12
-    )

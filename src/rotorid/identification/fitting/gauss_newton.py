@@ -7,6 +7,7 @@ shortened, and damped (Levenberg-Marquardt) where that does not reduce the cost 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -260,9 +261,9 @@ def _next_length(
         cost: before it.
     """
     decrease = _linear_decrease(R, step.whole)
-    length = np.sqrt(max(decrease, _LEAST_STEP**2))
+    length = math.sqrt(max(decrease, _LEAST_STEP**2))
     excess = step.cost - (cost - decrease - float(weight @ np.sum(start_residuals**2, axis=1)))
-    return max(_CURVATURE * abs(excess) / length, _CONTRACTION * length)
+    return float(max(_CURVATURE * abs(excess) / length, _CONTRACTION * length))
 
 
 def _are_weights_settled(

@@ -3,11 +3,11 @@
     r_k = (h(x_k) [-] y_k) / sigma,    J_k = H_k S_k + [0 E_k],    k = 0 .. h
     S_{k+1} = F_k (S_k - K J_k) + [0 G_k],    S_0 = [I 0]                         K: gain of a predictor, 0 for output error
 
-F, G, H and E are the derivatives of a step and of its output error (see `step_derivatives`); the recursion runs in C where
-there is a compiler. The residuals of a window are, to first order, r + A delta + B z + D w: delta is an error of its initial
-state, z the free parameters, w a constant disturbance; the rows J_k are those of [A B D]. From the triangular factor of the QR
-decomposition of [A B D r] the initial state is eliminated without forming squares: the rows below those of A hold the residuals
-whitened by the noise of all rows and of the initial state, as with the inverse of their full covariance.
+F, G, H and E are the derivatives of a step and of its output error (`step_derivatives`); the recursion is in
+`window_sensitivities`. The residuals of a window are, to first order, r + A delta + B z + D w: delta is an error of its
+initial state, z the free parameters, w a constant disturbance; the rows J_k are those of [A B D]. From the triangular factor
+of the QR decomposition of [A B D r] the initial state is eliminated without forming squares: the rows below those of A hold
+the residuals whitened by the noise of all rows and of the initial state, as with the inverse of their full covariance.
 
 Initial values x_0 of states that are not measured may have a prior of mean 0 and standard deviations s; it adds the rows
 
@@ -20,7 +20,6 @@ differentiation of pseudo-inverses and nonlinear least squares problems whose va
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
 import itertools
@@ -36,7 +35,6 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.codegen.native import kernel
 from rotorid.cores import available_cores
 from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import (
@@ -44,6 +42,12 @@ from rotorid.identification.fitting.step_derivatives import (
     StepFunctions,
     StepModel,
     step_functions,
+)
+from rotorid.identification.fitting.window_sensitivities import (
+    InputDerivatives,
+    WindowSlopes,
+    window_sensitivities,
+    window_triangles,
 )
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
@@ -56,122 +60,6 @@ Part = TypeVar("Part")
 
 StartPriors: TypeAlias = tuple[tuple[str, Float[np.ndarray, " dim"]], ...]
 """Priors of the initial values of vector states that are not measured: names, and standard deviations from a mean of 0."""
-
-
-class InputDerivatives(NamedTuple):
-    """Derivatives of inputs by the numbers that they depend on.
-
-    Attributes:
-        derivatives: of the first inputs, at each row.
-        direct_inputs: indices of inputs that are such numbers themselves.
-        input_count: number of inputs; derivatives by them come last among those of a step.
-    """
-
-    derivatives: Float[np.ndarray, "w rows first by"]
-    direct_inputs: tuple[int, ...]
-    input_count: int
-
-
-def window_sensitivities(
-    slopes: StepDerivatives,
-    input_derivatives: InputDerivatives | None,
-    weight: Float[np.ndarray, "w rows measured"],
-    sigma: Float[np.ndarray, " measured"],
-    r: Float[np.ndarray, "w rows measured"],
-    K: Float[np.ndarray, "tangent measured"] | None,
-) -> Float[np.ndarray, "w all columns"]:
-    """[A B D r] in sigma, row by row.
-
-    Args:
-        slopes: derivatives of all rows of all windows.
-        input_derivatives: derivatives of the inputs, None where these do not depend on estimated numbers.
-        weight: 1 where there is a measurement, else 0.
-        sigma: noise of each compared output, in its unit.
-        r: residuals, in sigma.
-        K: predictor gain, None: output error.
-    """
-    w, rows, m = r.shape
-    n = slopes.F.shape[1]
-    if input_derivatives is None:
-        input_derivatives = InputDerivatives(np.zeros((w, rows, 0, 0)), (), 0)
-    (first, by_count), direct = input_derivatives.derivatives.shape[2:], input_derivatives.direct_inputs
-    own_count = slopes.G.shape[2] - input_derivatives.input_count
-    c = n + own_count + by_count + len(direct)
-    library = _library()
-    if library is None:
-        return _numpy_sensitivities(slopes, input_derivatives, weight, sigma, r, K).reshape(
-            w, rows * m, c + 1
-        )
-    result = np.empty((w, rows * m, c + 1))
-    arrays = []
-    for slope in slopes:
-        rows_of = np.swapaxes(slope, 1, 2)  # a row for each number, as CasADi has them
-        if rows_of.strides[1:] != (8 * rows_of.shape[2], 8):
-            rows_of = np.ascontiguousarray(rows_of)
-        arrays += [rows_of, rows_of.strides[0] // 8]
-    ahead, gain, there, size, left = (
-        None if v is None else np.ascontiguousarray(v, dtype=float)
-        for v in (input_derivatives.derivatives, K, weight, sigma, r)
-    )
-    library.sensitivities(
-        *map(ctypes.c_int64, (w, rows, n, m, own_count, first, by_count, len(direct))),
-        (ctypes.c_int64 * len(direct))(*direct),
-        *(ctypes.c_int64(v) if isinstance(v, int) else _pointer(v) for v in arrays),
-        *map(_pointer, (ahead, gain, there, size, left, result)),
-    )
-    return result
-
-
-def _pointer(v: np.ndarray | None) -> ctypes.c_void_p:
-    return ctypes.c_void_p(None if v is None else v.ctypes.data)
-
-
-def _library() -> ctypes.CDLL | None:
-    return kernel("sensitivities.c")
-
-
-def _numpy_sensitivities(
-    slopes: StepDerivatives,
-    by_inputs: InputDerivatives,
-    weight: np.ndarray,
-    sigma: np.ndarray,
-    r: np.ndarray,
-    K: np.ndarray | None,
-) -> Float[np.ndarray, "w rows measured columns"]:
-    w, rows, m = r.shape
-    n = slopes.F.shape[1]
-    next_derivatives = np.concatenate([by_inputs.derivatives[:, 1:], by_inputs.derivatives[:, -1:]], axis=1)
-    F, H = (v.reshape(w, rows, -1, n) for v in (slopes.F, slopes.H))
-    G, E = (
-        _by_parameters(v, by_inputs, s)
-        for v, s in ((slopes.G, next_derivatives), (slopes.E, by_inputs.derivatives))
-    )
-    result = np.empty((w, rows, m, n + G.shape[-1] + 1))
-    S = np.zeros((w, n, n + G.shape[-1]))
-    S[..., :n] = np.eye(n)
-    for k in range(rows):
-        J = H[:, k] @ S
-        J[..., n:] += E[:, k]
-        result[:, k, :, :-1] = J
-        if k + 1 < rows:
-            S = F[:, k] @ (S if K is None else S - (K * weight[:, k, None, :]) @ J)
-            S[..., n:] += G[:, k]
-    result[..., :-1] *= (weight / sigma)[..., None]
-    result[..., -1] = r
-    return result
-
-
-def _by_parameters(
-    by_inputs: np.ndarray, input_derivatives: InputDerivatives, slopes: np.ndarray
-) -> Float[np.ndarray, "w rows k numbers"]:
-    """Derivatives by the System's parameters and by the numbers of its inputs, from those by inputs."""
-    w, rows, first = slopes.shape[:3]
-    by_inputs = by_inputs.reshape(w, rows, *by_inputs.shape[1:])
-    own_part, input_part = np.split(by_inputs, [by_inputs.shape[3] - input_derivatives.input_count], axis=3)
-    return np.concatenate(
-        [own_part, input_part[..., :first] @ slopes, input_part[..., list(input_derivatives.direct_inputs)]],
-        axis=3,
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -357,15 +245,7 @@ def linearise_windows(
     count, inputs_ = shooting.system.states.dim, point.inputs
 
     def one(part: slice) -> Float[np.ndarray, "w rows columns"]:
-        stacked = stacked_rows(shooting, data, point, part)
-        w = len(stacked)
-        missing_rows = max(stacked.shape[2] - stacked.shape[1], 0)
-        stacked = (
-            np.concatenate([stacked, np.zeros((w, missing_rows, stacked.shape[2]))], axis=1)
-            if missing_rows
-            else stacked
-        )
-        return np.asarray(np.linalg.qr(stacked, mode="r"))
+        return window_triangles(*_rows_of(shooting, data, point, part))
 
     triangle = np.concatenate(map_windows(one, len(data.start)))
     if inputs_ is not None:
@@ -421,6 +301,14 @@ def stacked_rows(
 ) -> Float[np.ndarray, "w lines columns"]:
     """[A B D r] of some windows, row by row, those of priors of initial values last; with an input model, derivatives by its
     numbers take the place of those by z."""
+    windows, of_priors = _rows_of(shooting, data, point, part)
+    return np.concatenate([window_sensitivities(windows), of_priors], axis=1)
+
+
+def _rows_of(
+    shooting: ShootingSetup, data: WindowData, point: WindowLinearisationPoint, part: slice
+) -> tuple[WindowSlopes, Float[np.ndarray, "w priors columns"]]:
+    """What the rows of some windows are computed from, and the rows of priors of initial values."""
     prediction, p, slopes, sigma, inputs_, K, start_priors = point
     path, corrected, r, weight, start_errors = (v[part] for v in prediction)
     w, rows = r.shape[:2]
@@ -435,15 +323,16 @@ def stacked_rows(
         )
     else:
         G, E = (np.concatenate([v[..., :free] @ slopes, v[..., free:]], axis=-1) for v in (G, E))
-    stacked = window_sensitivities(StepDerivatives(F, G, H, E), input_derivatives, weight, sigma, r, K)
-    if not start_priors:
-        return stacked
-    places = shooting.system.states.tangent
-    columns = np.concatenate([np.arange(places[name].start, places[name].stop) for name, _ in start_priors])
-    last = np.zeros((w, len(columns), stacked.shape[2]))
-    last[:, np.arange(len(columns)), columns] = 1.0 / np.concatenate([std for _, std in start_priors])
-    last[..., -1] = start_errors
-    return np.concatenate([stacked, last], axis=1)
+    windows = WindowSlopes(StepDerivatives(F, G, H, E), input_derivatives, weight, sigma, r, K)
+    states = shooting.system.states
+    of_priors = np.zeros((w, start_errors.shape[1], states.dim + windows.number_count + 1))
+    if start_priors:
+        places = [states.tangent[name] for name, _ in start_priors]
+        columns = np.concatenate([np.arange(place.start, place.stop) for place in places])
+        std = np.concatenate([std for _, std in start_priors])
+        of_priors[:, np.arange(len(columns)), columns] = 1.0 / std
+        of_priors[..., -1] = start_errors
+    return windows, of_priors
 
 
 def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:
