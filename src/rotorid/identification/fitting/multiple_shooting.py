@@ -52,7 +52,7 @@ from rotorid.identification.fitting.window_sensitivities import (
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
 
-_AT_ONCE = 8  # windows, whose derivatives stay in the cache of the processor
+_AT_ONCE = 4  # windows, whose derivatives stay in the cache of the processor
 _WORTH_IT = 4  # windows for a thread
 
 Given = TypeVar("Given")
