@@ -25,6 +25,7 @@ ORDER = (
     "progress",
     "cache",
     "cores",
+    "threads",
     "documents",
     "quoting",
     "uninterrupted",

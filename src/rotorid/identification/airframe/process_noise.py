@@ -371,13 +371,17 @@ def slow_force_of(
     for f in np.unique(flight):
         values[flight == f] -= values[flight == f].mean()
     window = float(np.median(end - start))
-    apart = start[None, :] - start[:, None]
-    is_same = flight[None, :] == flight[:, None]
-    product = values[None, :] * values[:, None]
 
     def autocovariance(lag: float) -> float:
-        is_pair = is_same & (np.abs(apart - lag) < 0.5 * window)
-        return float(product[is_pair].mean()) if is_pair.any() else 0.0
+        total, pairs = 0.0, 0
+        for f in np.unique(flight):
+            order = np.argsort(start[flight == f], kind="stable")
+            t, v = start[flight == f][order], values[flight == f][order]
+            first = np.searchsorted(t, t + (lag - 0.5 * window), side="right")
+            last = np.maximum(np.searchsorted(t, t + (lag + 0.5 * window)), first)
+            sums = np.concatenate([[0.0], np.cumsum(v)])
+            total, pairs = total + float(v @ (sums[last] - sums[first])), pairs + int(np.sum(last - first))
+        return total / pairs if pairs else 0.0
 
     square, first = float(np.mean(values**2)), autocovariance(window)
     if first < _SIGNIFICANT * square / math.sqrt(len(values)):

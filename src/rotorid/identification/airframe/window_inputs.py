@@ -26,9 +26,10 @@ from jaxtyping import Float, Int
 from rotorid.identification.airframe.rotor_thrusts import RotorChain, RotorCommands, step_thrusts
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.free_parameters import Coordinates
-from rotorid.identification.fitting.multiple_shooting import InputSensitivities, map_in_threads
+from rotorid.identification.fitting.multiple_shooting import InputSensitivities
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
+from rotorid.threads import map_in_threads
 
 TIME_CONSTANT = "motor_time_constant"
 TIME_CONSTANT_DOWN = "motor_time_constant_down"
@@ -278,14 +279,14 @@ def find_changepoints(
     steps = np.diff(value, axis=0) / np.sqrt(1.0 / weight[1:] + 1.0 / weight[:-1])
     spread = np.maximum(1.4826 * np.median(np.abs(steps), axis=0), 1e-12)
     w = np.minimum(weight / spread**2, 4.0 / rule.min_step**2)
-    sums = [np.concatenate([np.zeros((1, k)), np.cumsum(w * value**power, axis=0)]) for power in range(3)]
+    sums = [np.pad(np.cumsum((w * value**power).T, axis=1), ((0, 0), (1, 0))) for power in range(3)]
     penalty = _PENALTY * np.log(n) * 0.5 * (1 + k)
     costs, predecessors = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
     costs[0] = -penalty
     for end in range(int(np.searchsorted(length, rule.min_windows)), n + 1):
-        starts = np.arange(np.searchsorted(length, length[end] - rule.min_windows, side="right"))
-        s0, s1, s2 = (s[end] - s[starts] for s in sums)
-        cost = costs[starts] + np.sum(s2 - s1**2 / s0, axis=1) + penalty
+        starts = int(np.searchsorted(length, length[end] - rule.min_windows, side="right"))
+        s0, s1, s2 = (s[:, end, None] - s[:, :starts] for s in sums)
+        cost = costs[:starts] + np.sum(s2 - s1**2 / s0, axis=0) + penalty
         predecessors[end] = int(np.argmin(cost))
         costs[end] = cost[predecessors[end]]
     cuts, end = [], n

@@ -21,21 +21,14 @@ differentiation of pseudo-inverses and nonlinear least squares problems whose va
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
-import multiprocessing
-import os
-import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.cores import available_cores
 from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import (
     StepDerivatives,
@@ -51,11 +44,11 @@ from rotorid.identification.fitting.window_sensitivities import (
 )
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
+from rotorid.threads import map_in_threads, worker_count
 
 _AT_ONCE = 4  # windows, whose derivatives stay in the cache of the processor
 _WORTH_IT = 4  # windows for a thread
 
-Given = TypeVar("Given")
 Part = TypeVar("Part")
 
 StartPriors: TypeAlias = tuple[tuple[str, Float[np.ndarray, " dim"]], ...]
@@ -162,6 +155,21 @@ class WindowPrediction(NamedTuple):
             return self.squared_residuals.sum(axis=1) + np.sum(self.start_errors**2, axis=1)
 
 
+def empty_prediction(
+    shooting: ShootingSetup, data: WindowData, start_priors: StartPriors
+) -> WindowPrediction:
+    """Memory for the prediction of windows."""
+    (w, rows), size = data.dt.shape, shooting.system.states.size
+    count = len(shooting.step_model.compared_indices)
+    return WindowPrediction(
+        np.empty((w, rows, size)),
+        np.empty((w, rows, size)),
+        np.empty((w, rows, count)),
+        np.empty((w, rows, count)),
+        np.empty((w, sum(len(std) for _, std in start_priors))),
+    )
+
+
 class WindowLinearisationPoint(NamedTuple):
     """Point at which windows are linearised.
 
@@ -202,9 +210,10 @@ def predict_windows(
     x: Float[np.ndarray, "w states"],
     p: Float[np.ndarray, " all"],
     sigma: Float[np.ndarray, " compared"],
-    K: Float[np.ndarray, "tangent compared"] | None = None,
-    start_priors: StartPriors = (),
-) -> WindowPrediction:
+    K: Float[np.ndarray, "tangent compared"] | None,
+    start_priors: StartPriors,
+    found: WindowPrediction,
+) -> None:
     """Predict all windows.
 
     Args:
@@ -215,27 +224,28 @@ def predict_windows(
         sigma: noise of each compared output, in its unit.
         K: gain by which each row's error corrects the state; None: no correction (output error).
         start_priors: of initial values.
+        found: memory for the result.
     """
     engine, indices = shooting.step_functions, shooting.step_model.compared_indices
     stored = shooting.system.states.stored
 
-    def one(part: slice) -> WindowPrediction:
+    def predict(part: slice) -> None:
         u, dt, y = data.u[part], data.dt[part], data.y[part]
+        path, corrected, residuals, weight, start_errors = (v[part] for v in found)
         w, rows = dt.shape
-        weight = 1.0 * data.mask[part][..., indices]
+        weight[:] = data.mask[part][..., indices]
         if K is None:
-            path = corrected = engine.simulate(x[part], u, dt, p)
+            path[:] = corrected[:] = engine.simulate(x[part], u, dt, p)
         else:
-            path, corrected = engine.simulate_corrected(x[part], u, y, weight, dt, K, p)
+            path[:], corrected[:] = engine.simulate_corrected(x[part], u, y, weight, dt, K, p)
         flat = (v.reshape(w * rows, -1) for v in (path, u, y))
         error = engine.error(*flat, p).reshape(w, rows, -1)
         starts = [x[part][:, stored[name]] / std for name, std in start_priors]
-        start_errors = np.concatenate([np.zeros((w, 0)), *starts], axis=1)
+        start_errors[:] = np.concatenate([np.zeros((w, 0)), *starts], axis=1)
         with np.errstate(over="ignore"):  # a prediction that diverges has an infinite cost
-            residuals = np.where(weight > 0, error / sigma, 0.0)
-        return WindowPrediction(path, corrected, residuals, weight, start_errors)
+            residuals[:] = np.where(weight > 0, error / sigma, 0.0)
 
-    return WindowPrediction(*map(np.concatenate, zip(*map_windows(one, len(data.start)), strict=True)))
+    map_windows(predict, len(data.start))
 
 
 def linearise_windows(
@@ -340,35 +350,6 @@ def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:
 
     The result of a window must not depend on its neighbours.
     """
-    parts = max(-(-windows // _AT_ONCE), min(_worker_count(), windows // _WORTH_IT), 1)
+    parts = max(-(-windows // _AT_ONCE), min(worker_count(), windows // _WORTH_IT), 1)
     edges = [windows * k // parts for k in range(parts + 1)]
     return map_in_threads(work, [slice(*edge) for edge in itertools.pairwise(edges)])
-
-
-def map_in_threads(work: Callable[[Given], Part], given: Sequence[Given]) -> list[Part]:
-    """Apply a function to each, in order, on all cores of a process that was not started by another one."""
-    workers = _worker_count()
-    if min(workers, len(given)) == 1:
-        return [work(one) for one in given]
-
-    def wide(one: Given) -> Part:
-        with jax.enable_x64(True):  # JAX's settings are per thread
-            return work(one)
-
-    return list(_threads(workers).map(wide, given))
-
-
-@functools.cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count)
-
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_threads.cache_clear)  # the threads stay with the parent
-
-
-def _worker_count() -> int:
-    """Number of threads: 1 in a child process or where $NPROC is 1, else that of the cores."""
-    if multiprocessing.parent_process() is not None or os.environ.get("NPROC") == "1":
-        return 1
-    return available_cores()

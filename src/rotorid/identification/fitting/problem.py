@@ -27,6 +27,7 @@ from rotorid.identification.fitting.multiple_shooting import (
     StartPriors,
     WindowLinearisationPoint,
     WindowPrediction,
+    empty_prediction,
     linearise_windows,
     output_information,
     predict_windows,
@@ -179,13 +180,16 @@ class EstimationProblem:
         """Predict all windows from the initial states x with the coordinates z. sigma: noise of each compared output,
         in its unit."""
         numbers, p = self.quantities(z), self.all_values(z)
+        found = empty_prediction(self.shooting, self.data, self.start_priors)
 
-        def predict(data: WindowData, part: slice) -> WindowPrediction:
+        def predict(data: WindowData, part: slice) -> None:
             if self.input_model is not None:
                 data = dataclasses.replace(data, u=self.input_model.inputs(data, numbers))
-            return predict_windows(self.shooting, data, x[part], p, sigma, self.K, self.start_priors)
+            of_part = WindowPrediction(*(v[part] for v in found))
+            predict_windows(self.shooting, data, x[part], p, sigma, self.K, self.start_priors, of_part)
 
-        return WindowPrediction(*map(np.concatenate, zip(*self._by_parts(predict), strict=True)))
+        self._by_parts(predict)
+        return found
 
     def linearise(
         self,

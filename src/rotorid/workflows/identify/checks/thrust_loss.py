@@ -24,6 +24,7 @@ from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust_uncertainty import UNSTATED_STD
 from rotorid.models.system import GRAVITY
+from rotorid.threads import map_in_threads
 from rotorid.workflows.identify.preparation import TorqueBalance
 from rotorid.workflows.identify.request import FitRequest
 
@@ -126,7 +127,10 @@ def share_lost(
         The shares; their standard deviations, infinite where they cannot be estimated; the misfit of all rows.
     """
     parts = np.array_split(first, -(-len(first) * len(rows.t) // _ROWS_AT_ONCE))
-    share, std, misfit = zip(*(_share_lost(rows, G, rotor, part) for part in parts if len(part)), strict=True)
+    found = map_in_threads(
+        lambda part: _share_lost(rows, G, rotor, part), [part for part in parts if len(part)]
+    )
+    share, std, misfit = zip(*found, strict=True)
     return np.concatenate(share), np.concatenate(std), np.concatenate(misfit)
 
 
@@ -193,7 +197,6 @@ def _search(
     """Loss of each rotor at each of these rows, in standard deviations."""
     n, rotors = rows.thrust.shape
     numerator, denominator = np.zeros((rotors, len(times))), np.zeros((rotors, len(times)))
-    is_after = np.arange(n)[:, None] >= times
     for axis in range(3):
         q, _ = np.linalg.qr(np.column_stack([rows.thrust, rows.rate[:, axis], np.ones(n)]))
         y = rows.torque[:, axis]
@@ -201,10 +204,12 @@ def _search(
         spread = max(1.4826 * float(np.median(np.abs(y))), 1e-12)
         y = np.clip(y, -_OUTLIER * spread, _OUTLIER * spread)
         for i in range(rotors):
-            z = np.where(is_after, G[axis, i] * rows.thrust[:, [i]], 0.0)
-            z = z - q @ (q.T @ z)
-            numerator[i] -= z.T @ y / spread**2
-            denominator[i] += np.sum(z**2, axis=0) / spread**2
+            x = G[axis, i] * rows.thrust[:, [i]]
+            between = np.add.reduceat(x * np.column_stack([y, x, q]), times)
+            after = np.cumsum(between[::-1], axis=0)[::-1]
+            explained = after[:, 2:]  # by the columns of q
+            numerator[i] -= (after[:, 0] - explained @ (q.T @ y)) / spread**2
+            denominator[i] += (after[:, 1] - np.sum(explained**2, axis=1)) / spread**2
     return numerator / np.sqrt(np.maximum(denominator, 1e-300))
 
 
