@@ -35,7 +35,7 @@ from rotorid.identification.fitting.windows import evenly_spaced
 _STEPS = 20  # of the search with the other lag, at most
 _TOLERANCE = 0.2  # of its last step, standard deviations
 _SAMPLE_WINDOWS = 256  # with which it begins in very long flights
-_LAST_STEPS = 2  # with all of them
+_LAST_STEPS = 1  # with all of them
 
 
 class OtherLag(NamedTuple):
