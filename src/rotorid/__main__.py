@@ -11,8 +11,10 @@ import sys
 def main() -> None:
     """Run the command."""
     try:
+        from rotorid.terminal.garbage import collect_rarely
         from rotorid.terminal.interrupts import run_interruptible
 
+        collect_rarely()
         run_interruptible(_command)
     except KeyboardInterrupt:
         sys.stderr.write("rotorid: interrupted\n")
