@@ -22,7 +22,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
-from scipy.special import ndtri
 
 _MANTISSA = 7
 """Bits of p's mantissa that choose a line of the table; its exponent does too."""
@@ -35,6 +34,8 @@ LEAST = np.float32(2.0**-32).view(np.int32) >> SHIFT
 @functools.cache
 def table() -> Float[np.ndarray, "lines 2"]:
     """Value at p = 0 and slope of each line: chords of Phi^-1, shifted by half of their error in the middle."""
+    from scipy.special import ndtri
+
     last = np.float32(0.5).view(np.int32) >> SHIFT
     nodes = (np.arange(LEAST, last + 2) << SHIFT).astype(np.int32).view(np.float32).astype(float)
     left, right = nodes[:-1], nodes[1:]

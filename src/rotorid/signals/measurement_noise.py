@@ -99,8 +99,6 @@ def correlated_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> 
     Returns:
         sigma, in the unit of y, and tau, s; sigma is 0 where rows or time are too few.
     """
-    from scipy.optimize import nnls
-
     step = float(np.median(np.diff(t)))
     distances = np.geomspace(max(step, _LEAST_DISTANCE), max(_LONGEST_DISTANCE, 2.0 * step), _DISTANCES)
     counts = np.unique(np.round(distances / step).astype(int))
@@ -119,10 +117,22 @@ def correlated_noise(t: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> 
     for tau in _CORRELATIONS.tolist():
         rho = np.exp(-counts * step / tau)
         columns = np.column_stack([np.full(len(rho), 6.0), 6.0 - 8.0 * rho + 2.0 * rho**2])
-        (_, variance), error = nnls(columns / expected[:, None], np.ones(len(rho)))
+        (_, variance), error = _fit_shares(columns / expected[:, None], np.ones(len(rho)))
         fits.append((error, math.sqrt(variance), tau))
     _, sigma, tau = min(fits)
     return sigma, tau
+
+
+def _fit_shares(
+    columns: Float[np.ndarray, "n 2"], y: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " 2"], float]:
+    """Coefficients of least squares, none of them negative, and the norm of what they leave. columns, y: positive."""
+    shares = np.linalg.lstsq(columns, y, rcond=None)[0]
+    if (shares < 0.0).any():  # the best of one column alone
+        alone = columns.T @ y / np.sum(columns**2, axis=0)
+        errors = np.linalg.norm(y[:, None] - columns * alone, axis=0)
+        shares = np.where(np.arange(2) == errors.argmin(), alone, 0.0)
+    return shares, float(np.linalg.norm(y - columns @ shares))
 
 
 def held_rows(

@@ -24,7 +24,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import linear_sum_assignment
 
 from rotorid.errors import AirframeError, SignalError
 from rotorid.identification.rotor_geometry.lever_arms import LeverArms, lever_arms, torques_per_newton
@@ -217,6 +216,8 @@ def _cost(G: Float[np.ndarray, "3 rotors"], arms: LeverArms) -> float:
 
 def _candidates(airframe: Airframe, ratio: float, arms: LeverArms) -> Iterator[_Candidate]:
     """Of each set of places the rotors in the order of least cost."""
+    from scipy.optimize import linear_sum_assignment
+
     for base, (places, penalty) in enumerate(_sets_of_places(airframe)):
         n = len(places)
         turned = tuple(_turned(rotor) for rotor in places)

@@ -34,7 +34,6 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import stdtrit
 
 from rotorid.errors import AirframeError
 from rotorid.models.airframe.airframe import Quantity
@@ -324,6 +323,8 @@ def student_factor(freedom: int) -> float:
     Args:
         freedom: number of samples less that of fitted coefficients, 1 or more.
     """
+    from scipy.special import stdtrit
+
     return float(stdtrit(freedom, _TWO_STD)) / 2.0
 
 

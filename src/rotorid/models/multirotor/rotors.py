@@ -32,9 +32,8 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -58,6 +57,7 @@ def allocation(
     *,
     arm_scale: Float[Array, ""] | float = 1.0,
     tilt_scale: Float[Array, ""] | float = 1.0,
+    xp: Any = jnp,
 ) -> Float[Array, "6 rotors"]:
     """Compute the allocation matrix G from rotor thrusts to force and torque, body frame (FLU).
 
@@ -67,6 +67,7 @@ def allocation(
         centre_of_mass: c, in the body frame, m.
         arm_scale: s_r, factor of all positions.
         tilt_scale: s_t, factor of all tilt angles.
+        xp: array namespace, `jax.numpy` or, for numbers, `numpy`.
     Returns:
         The matrix, 6 x rotors. A column has the force x, y, z (N/N) and the torque about the centre of mass x, y, z (N m/N)
         of a rotor's thrust.
@@ -78,10 +79,10 @@ def allocation(
         raise AirframeError(
             "no rotors to allocate: add one [[rotor]] a rotor to the airframe, with its position"
         )
-    axes = tilted_axes(rotors, tilt_scale)
-    r = jnp.asarray(arm_scale) * np.array([rotor.position for rotor in rotors]).T
-    lever = r - jnp.asarray(centre_of_mass, dtype=float)[:, None]
-    arms = jnp.stack(
+    axes = tilted_axes(rotors, tilt_scale, xp)
+    r = xp.asarray(arm_scale) * np.array([rotor.position for rotor in rotors]).T
+    lever = r - xp.asarray(centre_of_mass, dtype=float)[:, None]
+    arms = xp.stack(
         [
             lever[1] * axes[2] - lever[2] * axes[1],
             lever[2] * axes[0] - lever[0] * axes[2],
@@ -89,7 +90,7 @@ def allocation(
         ]
     )
     yaw_signs = np.array([-spin(rotor) for rotor in rotors])
-    return jnp.concatenate([axes, arms + torque_ratio * (yaw_signs * axes)])
+    return xp.concatenate([axes, arms + torque_ratio * (yaw_signs * axes)])
 
 
 def fixed_allocation(
@@ -103,24 +104,25 @@ def fixed_allocation(
 def _fixed_allocation(
     rotors: tuple[Rotor, ...], torque_ratio: float, centre_of_mass: tuple[float, ...]
 ) -> Float[np.ndarray, "6 rotors"]:
-    with jax.enable_x64(True):
-        G = np.array(allocation(rotors, torque_ratio, centre_of_mass))
+    G = np.array(allocation(rotors, torque_ratio, centre_of_mass, xp=np))
     G.flags.writeable = False
     return G
 
 
-def tilted_axes(rotors: Sequence[Rotor], scale: Float[Array, ""] | float) -> Float[Array, "3 rotors"]:
+def tilted_axes(
+    rotors: Sequence[Rotor], scale: Float[Array, ""] | float, xp: Any = jnp
+) -> Float[Array, "3 rotors"]:
     """The axes with all tilt angles multiplied by the scale: the angles by the inverse of `thrust_axis`, then the axes."""
     signs = np.array([math.copysign(1.0, rotor.axis[2]) for rotor in rotors])
     azimuth = np.array([math.atan2(rotor.position[1], rotor.position[0]) for rotor in rotors])
     c, s = np.cos(azimuth), np.sin(azimuth)
     x, y, z = signs * np.array([rotor.axis for rotor in rotors]).T
-    about_arm = jnp.asarray(scale) * np.arctan2(s * x - c * y, z)
-    across_arm = jnp.asarray(scale) * np.arcsin(np.clip(c * x + s * y, -1.0, 1.0))
-    along = jnp.sin(across_arm)
-    side = -jnp.sin(about_arm) * jnp.cos(across_arm)
-    up = jnp.cos(about_arm) * jnp.cos(across_arm)
-    return jnp.asarray(signs) * jnp.stack([c * along - s * side, s * along + c * side, up])
+    about_arm = xp.asarray(scale) * np.arctan2(s * x - c * y, z)
+    across_arm = xp.asarray(scale) * np.arcsin(np.clip(c * x + s * y, -1.0, 1.0))
+    along = xp.sin(across_arm)
+    side = -xp.sin(about_arm) * xp.cos(across_arm)
+    up = xp.cos(about_arm) * xp.cos(across_arm)
+    return xp.asarray(signs) * xp.stack([c * along - s * side, s * along + c * side, up])
 
 
 def nominal_rotors(rotors: Sequence[Rotor]) -> tuple[Rotor, ...]:

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -94,8 +93,8 @@ def with_commanded_thrust(flight: Flight, airframe: Airframe) -> Flight:
         if curve.voltage_exponent:
             battery = flight["battery_voltage"]
             index = np.clip(np.searchsorted(battery.times, rotors.times, side="right") - 1, 0, None)
-            voltage = jnp.asarray(battery.values[index, 0])
-        thrust = np.asarray(curve.collective(jnp.asarray(rotors.values), voltage), dtype=float)
+            voltage = battery.values[index, 0]
+        thrust = np.asarray(curve.collective(rotors.values, voltage), dtype=float)
         by = f"by the thrust curve of {airframe.source}"
     return flight.with_signals(Signal("thrust", rotors.times, thrust[:, None], f"{rotors.source}, {by}"))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from rotorid.estimators.base import Health
 from rotorid.logs.mcap.writer import McapWriter
+from rotorid.results.arrow_columns import number_column, text_column
 from rotorid.results.files import ESTIMATES, ESTIMATES_MCAP, REPORT, SUMMARY, write_folder
 from rotorid.workflows.track.summary import Summary
 from rotorid.workflows.track.track import Track
@@ -76,23 +78,26 @@ def estimates_parquet(tracks: Sequence[Track]) -> bytes:
     import pyarrow.parquet as parquet
 
     units = {name: q.unit for track in tracks for name, q in track.quantities.items()}
-    names = pa.array([h.name.lower() for h in Health])
     fields, columns = [], []
 
-    def add(name: str, values: pa.Array | pa.ChunkedArray, unit: str = "") -> None:
+    def add(name: str, values: pa.Array, unit: str = "") -> None:
         fields.append(pa.field(name, values.type, metadata={"unit": unit} if unit else None))
         columns.append(values)
 
-    add("t", pa.array(np.concatenate([t.t for t in tracks])), "s")
-    add("estimator", pa.array([t.estimator for t in tracks for _ in t.t]))
+    add("t", number_column(np.concatenate([track.t for track in tracks])), "s")
+    lengths = [len(track.t) for track in tracks]
+    add("estimator", text_column([t.estimator for t in tracks], np.repeat(np.arange(len(tracks)), lengths)))
     for name, unit in units.items():
-        quantities = [(track.quantities.get(name), len(track.t)) for track in tracks]
-        add(name, _numbers([np.full(n, np.nan) if q is None else q.value for q, n in quantities]), unit)
-        add(
-            f"{name}_std", _numbers([np.full(n, np.nan) if q is None else q.std for q, n in quantities]), unit
+        quantities = [track.quantities.get(name) for track in tracks]
+        missing = [np.full(n, np.nan) for n in lengths]
+        values, stds = (
+            np.concatenate([m if q is None else of(q) for m, q in zip(missing, quantities, strict=True)])
+            for of in (attrgetter("value"), attrgetter("std"))
         )
-    health = np.concatenate([t.health for t in tracks])
-    add("health", names.take(pa.array(health.astype(np.int64))))
+        add(name, number_column(values), unit)
+        add(f"{name}_std", number_column(stds), unit)
+    health = np.concatenate([track.health for track in tracks])
+    add("health", text_column([h.name.lower() for h in Health], health))
 
     texts = ["estimator", "health"]
     encoding: dict[str, Any] = {
@@ -103,13 +108,6 @@ def estimates_parquet(tracks: Sequence[Track]) -> bytes:
     buffer = io.BytesIO()
     parquet.write_table(pa.table(columns, schema=pa.schema(fields)), buffer, **encoding)
     return buffer.getvalue()
-
-
-def _numbers(parts: Sequence[np.ndarray]):
-    import pyarrow as pa
-
-    values = np.concatenate(parts).astype(np.float64)
-    return pa.array(values, mask=~np.isfinite(values))
 
 
 def estimates_mcap(tracks: Sequence[Track], clock: float) -> bytes:

@@ -45,9 +45,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial.transform import Rotation
 
 from rotorid.findings import Finding, Severity
+from rotorid.geometry.rotation_rows import inverse, rotate
 from rotorid.logs.flight import Flight
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.airframe.mass import mass_relative_std
@@ -428,10 +428,8 @@ def body_velocity(flight: Flight, parts: Intervals) -> BodyVelocity | None:
     if not len(t):
         return None
     q = attitude.values[np.clip(np.searchsorted(attitude.times, t), 0, len(attitude.times) - 1)]
-    to_world = Rotation.from_quat(q[:, [1, 2, 3, 0]])
-    return BodyVelocity(
-        t, to_world.apply(interpolate_linear(t, velocity.times, velocity.values), inverse=True)
-    )
+    v = interpolate_linear(t, velocity.times, velocity.values)
+    return BodyVelocity(t, rotate(inverse(q / np.linalg.norm(q, axis=1, keepdims=True)), v))
 
 
 def _grid(start: float, end: float) -> Float[np.ndarray, " n"]:
