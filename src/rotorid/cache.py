@@ -7,6 +7,9 @@ import hashlib
 import os
 import stat
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rotorid.errors import SettingError
@@ -82,13 +85,38 @@ def keep_compiled() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
+def keeps_compiled() -> bool:
+    """Whether JAX's cache of compiled code is enabled, as `keep_compiled` does, so that `compiling_anew` has an effect."""
+    from jax._src import compilation_cache
+
+    cache = getattr(compilation_cache, "_cache", None) or getattr(compilation_cache, "LRUCache", None)
+    return hasattr(cache, "rotorid_sealed")
+
+
+@contextmanager
+def compiling_anew() -> Iterator[None]:
+    """Compile what this thread compiles within the block without JAX's cache: neither take it from there nor keep it."""
+    _anew.is_active = True
+    try:
+        yield
+    finally:
+        _anew.is_active = False
+
+
+_anew = threading.local()
+
+
 @functools.cache
 def source_stamp() -> str:
     """Changes with every file of rotorid's source: names, sizes and times of modification."""
-    root = Path(__file__).parent
-    files = [(path.relative_to(root).as_posix(), path.stat()) for path in sorted(root.rglob("*.py"))]
-    stamps = "".join(f"{name} {status.st_size} {status.st_mtime_ns}\n" for name, status in files)
-    return hashlib.sha256(stamps.encode()).hexdigest()
+    root = os.path.dirname(__file__)
+    stamps = [
+        f"{path[len(root) :]} {status.st_size} {status.st_mtime_ns}\n"
+        for folder, _, names in os.walk(root)
+        for path in (os.path.join(folder, name) for name in names if name.endswith(".py"))
+        for status in (os.stat(path),)
+    ]
+    return hashlib.sha256("".join(sorted(stamps)).encode()).hexdigest()
 
 
 _MAGIC = b"rotorid1"
@@ -120,6 +148,8 @@ def _check_jax_entries() -> None:
         rotorid_sealed = True
 
         def get(self, key: str) -> bytes | None:
+            if getattr(_anew, "is_active", False):
+                return None
             content = super().get(key)
             value = None if content is None else unsealed(content)
             if content is not None and value is None:
@@ -128,6 +158,7 @@ def _check_jax_entries() -> None:
             return value
 
         def put(self, key: str, value: bytes) -> None:
-            super().put(key, sealed(value))
+            if not getattr(_anew, "is_active", False):
+                super().put(key, sealed(value))
 
     compilation_cache.LRUCache = SealedCache  # type: ignore[misc]

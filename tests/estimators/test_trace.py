@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rotorid.codegen import native
+from rotorid.estimators.compiled import cached_files, trace
 from rotorid.estimators.compiled import estimator as compiled
-from rotorid.estimators.compiled import trace
 from rotorid.estimators.compiled.structure import structure_digest
 from rotorid.estimators.compiled.trace import TracedEstimator
 from rotorid.estimators.ekf import EKF, ekf
@@ -145,7 +145,7 @@ def test_another_limit_or_source_is_another_form(monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as m:
         m.setattr(trace, "WRITTEN_OUT", 1000)
         assert is_traced(ekf(system()), row(system()), m)
-    monkeypatch.setattr(trace, "source_stamp", lambda: "edited")
+    monkeypatch.setattr(cached_files, "source_stamp", lambda: "edited")
     assert is_traced(ekf(system()), row(system()), monkeypatch)
 
 

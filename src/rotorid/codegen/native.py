@@ -109,7 +109,7 @@ def build(
         *(["-O3"] if is_kernel else []),
         *(f"-D{name}={value}" for name, value in defines.items()),
     ]
-    name = hashlib.sha256("\0".join([*command, *options, _machine(), _generator(), key]).encode()).hexdigest()
+    name = hashlib.sha256("\0".join([*command, *options, machine(), _generator(), key]).encode()).hexdigest()
     library = _library_folder() / f"{name[:32]}.so"
     if not _is_intact(library):
         try:
@@ -222,7 +222,7 @@ def _own_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @functools.cache
-def _machine() -> str:
+def machine() -> str:
     """The processor that `-march=native` compiles for: several machines may share a cache."""
     try:
         flags = next(

@@ -48,11 +48,12 @@ def run(
     Raises:
         SettingError: the engine is unknown, or is "c" and cannot be used for this estimator or here.
     """
-    key = jax.random.key(0) if key is None else key
-    if isinstance(estimator, AbstractParticleFilter):
-        return run_on_engine(lambda e: _run(e, samples, key), estimator, engine, (samples, key))
-    compiled = compiled_form(estimator, _row(samples, 0), 1, engine)
+    draws = isinstance(estimator, AbstractParticleFilter)
+    compiled = None if draws else compiled_form(estimator, _row(samples, 0), 1, engine)
     if compiled is None:
+        key = jax.random.key(0) if key is None else key
+        if isinstance(estimator, AbstractParticleFilter):
+            return run_on_engine(lambda e: _run(e, samples, key), estimator, engine, (samples, key))
         return _run(estimator, samples, key)
     batch = jax.tree.map(lambda leaf: np.asarray(leaf)[None], samples)
     estimate = compiled.run(estimator, batch, tunings=False, workers=1)

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -158,7 +159,7 @@ class Tuning(eqx.Module):
         for p in joint.tracked:
             prior = (priors or {}).get(p.name, p)
             for value in prior.values:
-                per_unit = 1.0 / float(slope(p, np.float64(value)))
+                per_unit = 1.0 / float(slope(p, np.float64(value), np))
                 coordinate.append(to_coordinate(p, value))
                 std.append(prior.std * per_unit)
                 drift.append(prior.drift * per_unit)
@@ -168,8 +169,8 @@ class Tuning(eqx.Module):
         numbers = (*numbers, states.initial(), states.std(), states.noise(), outputs.noise())
         biases = (bias_gate, bias_memory, least_bias, slow_bias_gate, doubtful_bias)
         limits = (gate, patience, *biases, max_gap)
-        thresholds = Thresholds(*(jnp.asarray(np.asarray(a, float)) for a in limits))
-        return cls(*(jnp.asarray(np.asarray(a, float)) for a in numbers), thresholds=thresholds)
+        thresholds = Thresholds(*(jax.device_put(np.asarray(a, float)) for a in limits))
+        return cls(*(jax.device_put(np.asarray(a, float)) for a in numbers), thresholds=thresholds)
 
 
 def _with_noise(space: Space, noise: dict[str, float | tuple[float, ...]] | None, space_name: str) -> Space:

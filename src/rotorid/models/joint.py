@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cached_property, lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -344,14 +345,17 @@ def to_coordinate(p: Parameter, value: float) -> float:
     return math.log((value - lower) / (upper - value))
 
 
-def slope(p: Parameter, value: Float[Array, " ..."] | float) -> Float[Array, " ..."] | float:
-    """d value / d coordinate at a value in its unit: turns a standard deviation of the coordinate into one in the unit."""
+def slope(p: Parameter, value: Float[Array, " ..."] | float, xp: Any = jnp) -> Float[Array, " ..."] | float:
+    """d value / d coordinate at a value in its unit: turns a standard deviation of the coordinate into one in the unit.
+
+    xp: array namespace, `jax.numpy` or, for numbers, `numpy`.
+    """
     lower, upper = p.bounds
     if math.isinf(lower) and math.isinf(upper):
-        return jnp.ones_like(value)
+        return xp.ones_like(value)
     if p.soft:
         scale = _soft_scale(p)
-        return -scale * jnp.expm1(-(value - lower) / scale)
+        return -scale * xp.expm1(-(value - lower) / scale)
     if math.isinf(upper):
         return value - lower
     if math.isinf(lower):

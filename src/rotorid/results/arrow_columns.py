@@ -29,6 +29,4 @@ def text_column(texts: Sequence[str], indices: Int[np.ndarray, " n"]) -> pa.Arra
     lengths = np.array([len(text) for text in encoded])[indices]
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     content = b"".join(map(encoded.__getitem__, indices.tolist()))
-    return pa.Array.from_buffers(
-        pa.string(), len(indices), [None, pa.py_buffer(ends), pa.py_buffer(content)]
-    )
+    return pa.Array.from_buffers(pa.string(), len(indices), [None, pa.py_buffer(ends), pa.py_buffer(content)])

@@ -6,14 +6,9 @@ An estimator of which the cache has the form is not traced, unless its C code is
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import os
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +18,13 @@ import jax.extend
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.cache import code_folder, is_private, sealed, source_stamp, unsealed
 from rotorid.codegen.constants import Constants
 from rotorid.codegen.fingerprint import fingerprint
 from rotorid.codegen.program import straight_operations
 from rotorid.documents import parse_json
 from rotorid.estimators.base import AbstractEstimator, step
+from rotorid.estimators.compiled.cached_files import cached_file, read_cached, write_cached
 from rotorid.estimators.compiled.shapes import NotPlainError, from_json, to_json
-from rotorid.estimators.compiled.structure import structure_digest
 from rotorid.numerics.compact import compact
 from rotorid.signals.samples import Samples
 
@@ -128,15 +122,7 @@ class TracedEstimator:
 
     def _path(self) -> Path | None:
         """The file of the form in the cache; None where there is no cache, or no digest."""
-        structure = structure_digest(self._static)
-        folder = None if structure is None else code_folder("traces")
-        if structure is None or folder is None:
-            return None
-        leaves, _ = jax.tree_util.tree_flatten_with_path((self.arrays, self.sample))
-        shapes = [(jax.tree_util.keystr(place), leaf.shape, str(leaf.dtype)) for place, leaf in leaves]
-        versions = [sys.version, *(version(name) for name in ("jax", "equinox", "numpy"))]
-        text = repr((structure, shapes, versions, source_stamp(), WRITTEN_OUT, MOST_OPERATIONS))
-        return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.form"
+        return cached_file(self._static, (self.arrays, self.sample), (WRITTEN_OUT, MOST_OPERATIONS), "form")
 
 
 def is_array(leaf: Any) -> bool:
@@ -157,21 +143,20 @@ def uses(closed: jax.extend.core.ClosedJaxpr, variables: Sequence[Any]) -> bool:
 
 def _read(path: Path) -> StepForm | None:
     """The form in a file that this user wrote; None where it is missing or damaged."""
+    content = read_cached(path)
+    if content is None:
+        return None
     try:
-        with path.open("rb") as file:
-            content = unsealed(file.read()) if is_private(os.fstat(file.fileno())) else None
-        if content is None:
-            return None
         document = parse_json(content)
         state, estimate = (from_json(document[name]) for name in ("state", "estimate"))
         constants = np.array([float.fromhex(number) for number in document["constants"]], dtype=float)
         return StepForm(state, estimate, constants, str(document["key"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError):
+    except (ValueError, KeyError, TypeError, AttributeError, ImportError):
         return None
 
 
 def _write(path: Path, form: StepForm) -> None:
-    """Keep a form, whole or not at all; one that has no JSON form is not kept."""
+    """Keep a form; one that has no JSON form is not kept."""
     try:
         document = {
             "state": to_json(form.state),
@@ -179,8 +164,6 @@ def _write(path: Path, form: StepForm) -> None:
             "constants": [float(number).hex() for number in form.constants],
             "key": form.key,
         }
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(sealed(json.dumps(document).encode()))
-        os.replace(file.name, path)
-    except (OSError, NotPlainError):
+    except NotPlainError:
         return
+    write_cached(path, json.dumps(document).encode())

@@ -58,7 +58,7 @@ def allocation(
     arm_scale: Float[Array, ""] | float = 1.0,
     tilt_scale: Float[Array, ""] | float = 1.0,
     xp: Any = jnp,
-) -> Float[Array, "6 rotors"]:
+) -> Float[Array | np.ndarray, "6 rotors"]:
     """Compute the allocation matrix G from rotor thrusts to force and torque, body frame (FLU).
 
     Args:
@@ -111,7 +111,7 @@ def _fixed_allocation(
 
 def tilted_axes(
     rotors: Sequence[Rotor], scale: Float[Array, ""] | float, xp: Any = jnp
-) -> Float[Array, "3 rotors"]:
+) -> Float[Array | np.ndarray, "3 rotors"]:
     """The axes with all tilt angles multiplied by the scale: the angles by the inverse of `thrust_axis`, then the axes."""
     signs = np.array([math.copysign(1.0, rotor.axis[2]) for rotor in rotors])
     azimuth = np.array([math.atan2(rotor.position[1], rotor.position[0]) for rotor in rotors])

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import equinox as eqx
@@ -30,6 +29,7 @@ from jaxtyping import Bool, Float, Int
 
 from rotorid.estimators.adaptive import Adaptive, AdaptiveEstimate
 from rotorid.estimators.base import Estimate, prior
+from rotorid.estimators.compiled.kept import KeptFunction
 from rotorid.estimators.elm.estimator import ElmMass
 from rotorid.estimators.gaussian import INFORMED, AbstractGaussianFilter
 from rotorid.estimators.hypotheses import change_times
@@ -113,15 +113,15 @@ def derived_numbers(
     if not units:
         return {}
     columns = [np.asarray(v) for v in (estimates.value, estimates.state, estimates.covariance)]
-    values, stds, depends = map_blocks(partial(_derive, filter_), columns, _DERIVED_ROWS)
-    prior_std = np.asarray(_prior_std(filter_))
+    values, stds, depends = map_blocks(_derive.of(filter_), columns, _DERIVED_ROWS)
+    (prior_std,) = _prior_std.of(filter_)()
     informed = np.all(~depends | estimates.informed[:, None, :], axis=2) & (stds < INFORMED * prior_std)
     return {
         name: (values[:, i], stds[:, i], unit, informed[:, i]) for i, (name, unit) in enumerate(units.items())
     }
 
 
-@eqx.filter_jit
+@KeptFunction
 def _derive(filter_: Filter, values, states, covariances):
     """Derived numbers of every row, their standard deviations, and on which parameters they depend."""
 
@@ -132,7 +132,7 @@ def _derive(filter_: Filter, values, states, covariances):
     return jax.vmap(one)(values, states, covariances)
 
 
-@eqx.filter_jit
+@KeptFunction
 def _prior_std(filter_: Filter):
     """Standard deviations of the derived numbers before any sample."""
     first = prior(filter_)
@@ -171,7 +171,7 @@ def explained_shares(filter_: Any, estimates: Estimate, samples: Samples) -> dic
     held, is_held = _held(outputs, y[befores], mask[befores])
     state, value = np.asarray(estimates.state)[starts], np.asarray(estimates.value)[starts]
     columns = (state, value, u[rows], dt[rows], y[ends], mask[ends], held)
-    e, d = map_blocks(partial(_differences, filter_.joint, filter_.tuning.values), columns, _STARTS)
+    e, d = map_blocks(_differences.of(filter_.joint, filter_.tuning.values), columns, _STARTS)
     shares = {}
     for name, place in outputs.tangent.items():
         used = is_held[:, place.start] & np.any(mask[ends][:, :, place.start], axis=1)
@@ -211,7 +211,7 @@ def _held(
     return held, is_held
 
 
-@eqx.filter_jit
+@KeptFunction
 def _differences(joint, tuned, states, values, u, dt, y, mask, held):
     """e and d of every start, means over the measured rows at the end; 0 where nothing is measured. tuned: all parameters."""
     system = joint.system
