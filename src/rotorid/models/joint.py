@@ -345,7 +345,9 @@ def to_coordinate(p: Parameter, value: float) -> float:
     return math.log((value - lower) / (upper - value))
 
 
-def slope(p: Parameter, value: Float[Array, " ..."] | float, xp: Any = jnp) -> Float[Array, " ..."] | float:
+def slope(
+    p: Parameter, value: Float[Array | np.ndarray, " ..."] | float, xp: Any = jnp
+) -> Float[Array | np.ndarray, " ..."] | float:
     """d value / d coordinate at a value in its unit: turns a standard deviation of the coordinate into one in the unit.
 
     xp: array namespace, `jax.numpy` or, for numbers, `numpy`.
