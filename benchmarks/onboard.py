@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from benchmarks import flights
 from benchmarks.metrics import Metric
@@ -62,15 +63,20 @@ MAKERS: dict[str, Callable[[], AbstractEstimator]] = {
 learned hexarotor."""
 
 
+def golden_files(name: str, precision: Literal["double", "float"]) -> dict[str, bytes]:
+    """The export of one of the estimators, with its golden test."""
+    estimator = MAKERS[name]()
+    inputs = hover_inputs(estimator.joint.system, GOLDEN_ROWS)  # pyright: ignore[reportArgumentType]
+    samples = draw_samples(estimator, inputs)
+    return onboard_files(estimator, samples, name="filter", precision=precision)
+
+
 def benchmark(names: Sequence[str], rounds: int) -> list[Metric]:
     """What each of these is on this machine, in double and in single precision."""
     found = []
     for name in names:
-        estimator = MAKERS[name]()
-        system = estimator.joint.system
-        samples = draw_samples(estimator, hover_inputs(system, GOLDEN_ROWS))  # pyright: ignore[reportArgumentType]
         for precision in ("double", "float"):
-            files = onboard_files(estimator, samples, name="filter", precision=precision)
+            files = golden_files(name, precision)
             with tempfile.TemporaryDirectory() as folder:
                 found += _measured(Path(folder), files, f"{name}, C in {precision}", rounds)
     return found
