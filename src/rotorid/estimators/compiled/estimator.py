@@ -54,7 +54,8 @@ class CompiledEstimator:
     def __init__(self, estimator: AbstractEstimator, sample: Samples) -> None:
         """sample: one row. Raises NotCompiledError."""
         self._traced = TracedEstimator(estimator, sample)
-        form = self._traced.form
+        with _in_python:
+            form = self._traced.form
         self.estimate_shapes, self.constants, self._key = form.estimate, form.constants, form.key
         trees = (self._traced.arrays, self._traced.sample, form.state, form.estimate)
         self.arrays, self.sample, self.state, self.estimate = (_layout(tree) for tree in trees)
@@ -73,10 +74,11 @@ class CompiledEstimator:
 
     def _units(self) -> list[str]:
         try:
-            programs = [
-                c_program(closed, name, constants=self._traced.constants)
-                for name, closed in self._traced.programs.items()
-            ]
+            with _in_python:
+                programs = [
+                    c_program(closed, name, constants=self._traced.constants)
+                    for name, closed in self._traced.programs.items()
+                ]
         except UnsupportedPrimitiveError as error:
             raise NotCompiledError(str(error)) from error
         sizes = {
@@ -188,7 +190,10 @@ class CompiledStream:
 
 
 _forms: dict[Any, CompiledEstimator | str] = {}
-_lock = threading.Lock()
+_locks: dict[Any, threading.Lock] = {}
+
+_in_python = threading.Lock()
+"""Held where Python traces and writes C, which has one core anyway: meanwhile, the C compiler runs for another estimator."""
 
 
 def compiled_form(
@@ -220,7 +225,7 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
     arrays, static = eqx.partition(estimator, is_array)
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((arrays, sample)))
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
-    with _lock:
+    with _locks.setdefault(key, threading.Lock()):
         try:
             if key not in _forms:
                 _forms[key] = CompiledEstimator(estimator, sample)
