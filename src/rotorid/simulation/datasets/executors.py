@@ -138,7 +138,11 @@ def _connect(library: Any, workers: int, address: str | None) -> None:
         except errors as error:
             if address is not None:
                 raise SettingError(f"no Ray cluster at {address}: {str(error).splitlines()[0]}") from None
-    library.init(address="local", num_cpus=workers, include_dashboard=False, **options)
+    try:
+        library.init(address="local", num_cpus=workers, include_dashboard=False, **options)
+    except Exception as error:  # Ray raises the base class where one of its processes does not start
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SettingError(f"Ray did not start on this computer: {reason}") from error
 
 
 def _run_on_cluster(
