@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from rotorid.errors import OutputError
+from rotorid.errors import OutputError, SettingError
 from rotorid.simulation.datasets import executors
 
 
@@ -68,3 +69,15 @@ def test_a_task_of_ray_ends_in_time() -> None:
     assert executors._run_with_limit(troubled, 1, 0.1) is None
     assert executors._run_with_limit(troubled, 3, 5.0) == b"\3"
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_ray_that_does_not_start_is_one_line() -> None:
+    """Ray raises `Exception` itself where one of its processes does not start."""
+
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nSee the log.")
+
+    with pytest.raises(
+        SettingError, match="^Ray did not start on this computer: The current node timed out during startup.$"
+    ):
+        executors._connect(SimpleNamespace(init=init), 2, "local")
