@@ -78,6 +78,7 @@ def test_ray_that_does_not_start_is_one_line() -> None:
         raise Exception("The current node timed out during startup.\nSee the log.")
 
     with pytest.raises(
-        SettingError, match="^Ray did not start on this computer: The current node timed out during startup.$"
+        SettingError,
+        match=r"^Ray did not start on this computer: The current node timed out during startup\.$",
     ):
         executors._connect(SimpleNamespace(init=init), 2, "local")
