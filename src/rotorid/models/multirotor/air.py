@@ -87,7 +87,7 @@ def rotor_air_wrench(
     if not any(name in p for name in ROTOR_AERODYNAMICS):
         return jnp.zeros(3), jnp.zeros(3)
     drag, inflow, lift, flapping = (p.get(name, 0.0) for name in ROTOR_AERODYNAMICS)
-    a = tilted_axes(rotors, p.get("tilt_scale", 1.0))
+    a = jnp.asarray(tilted_axes(rotors, p.get("tilt_scale", 1.0)))
     r = jnp.asarray(p.get("arm_scale", 1.0)) * np.array([rotor.position for rotor in rotors]).T
     r = jnp.asarray(r - p["centre_of_mass"][:, None])
     v = velocity[:, None] + _cross(jnp.broadcast_to(body_rate[:, None], r.shape), r)

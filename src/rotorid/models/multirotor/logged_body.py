@@ -194,4 +194,4 @@ class LoggedBody(System):
         return (force + of_air[0]) / u["mass"], angular_acceleration
 
     def _allocation(self, p: Values) -> Float[Array, "6 rotors"]:
-        return allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"])
+        return jnp.asarray(allocation(self.rotors, p["torque_ratio"], p["centre_of_mass"]))
