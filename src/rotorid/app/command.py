@@ -54,7 +54,9 @@ def app(
     from rotorid.app.workspace import Workspace
     from rotorid.local_server import page_address
     from rotorid.terminal.console import out
+    from rotorid.terminal.garbage import collect_as_usual
 
+    collect_as_usual()
     host = host.removeprefix("[").removesuffix("]")
     store = Store(output)
     listening = _listen(host, port)

@@ -11,6 +11,7 @@ import gc
 from typing import Final
 
 _YOUNG: Final = 100_000  # new objects from which the young generation is collected; a few tens of MB
+_USUAL: Final = gc.get_threshold()
 _OLDER: Final = 20  # collections of a generation from which the next one is collected too
 
 
@@ -18,3 +19,8 @@ def collect_rarely() -> None:
     """Collect garbage after many new objects only, and not at the exit of this process."""
     gc.set_threshold(_YOUNG, _OLDER, _OLDER)
     atexit.register(gc.freeze)
+
+
+def collect_as_usual() -> None:
+    """Collect garbage as often as Python does, in commands that run for hours."""
+    gc.set_threshold(*_USUAL)

@@ -216,6 +216,8 @@ def _cost(G: Float[np.ndarray, "3 rotors"], arms: LeverArms) -> float:
 
 def _candidates(airframe: Airframe, ratio: float, arms: LeverArms) -> Iterator[_Candidate]:
     """Of each set of places the rotors in the order of least cost."""
+    from scipy.optimize import linear_sum_assignment
+
     for base, (places, penalty) in enumerate(_sets_of_places(airframe)):
         n = len(places)
         turned = tuple(_turned(rotor) for rotor in places)
@@ -223,27 +225,12 @@ def _candidates(airframe: Airframe, ratio: float, arms: LeverArms) -> Iterator[_
         costs = np.stack([_costs(straight, arms), _costs(flipped, arms) + _FLIP])
         choice = costs.argmin(axis=0)
         preference = 1e-6 * (1.0 - np.eye(n))
-        order = _least_assignment(costs.min(axis=0) + preference)
+        order = tuple(linear_sum_assignment(costs.min(axis=0) + preference)[1].tolist())
         flips = tuple(i for i in range(n) if choice[i, order[i]])
         rotors = tuple((turned if i in flips else places)[order[i]] for i in range(n))
         G = torques_per_newton(rotors, ratio)
         cost = _cost(G, arms) + _FLIP * len(flips) + penalty
         yield _Candidate(base, rotors, order, flips, cost, G)
-
-
-def _least_assignment(costs: Float[np.ndarray, "n n"]) -> tuple[int, ...]:
-    """A column for each row, each column once, whose costs have the least sum."""
-    least = {0: (0.0, ())}  # by the set of columns of the rows so far: sum and columns
-    for row in costs.tolist():
-        longer: dict[int, tuple[float, tuple[int, ...]]] = {}
-        for columns, (total, order) in least.items():
-            for j, cost in enumerate(row):
-                more = columns | 1 << j
-                if more != columns and (more not in longer or total + cost < longer[more][0]):
-                    longer[more] = total + cost, (*order, j)
-        least = longer
-    ((_, order),) = least.values()
-    return order
 
 
 def _sets_of_places(airframe: Airframe) -> list[tuple[tuple[Rotor, ...], float]]:
