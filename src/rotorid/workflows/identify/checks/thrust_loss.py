@@ -14,7 +14,7 @@ The rotor and time that explain most are reported where they explain far more th
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -40,6 +40,7 @@ _HUBER: Final = 3.0
 _PASSES: Final = 5
 _LEAST_Z: Final = 3.0  # standard deviations by the coarse search, for a fine one
 _SIGMAS: Final = 9.0  # by the fine one
+_HOPELESS: Final = 0.5  # of these standard deviations, by the first rows of the fine search
 _FEW_ROWS: Final = 12  # rows after a time
 _LEAST_OF_FEW: Final = 0.6  # of its thrust, where few rows follow
 _LEAST: Final = 0.12  # of its thrust
@@ -82,14 +83,19 @@ def thrust_loss(rows: TorqueBalance, airframe: Airframe) -> ThrustLoss | None:
         return None
     spacing = int(np.diff(times).max())
     model = float(np.hypot(_LAG_ERROR, _curve_error(airframe)))
+    middles = [int(times[k]) for k in np.argmax(z_scores, axis=1)]
+    limits = [(max(m - spacing, _BEFORE), min(m + spacing, n - _AFTER)) for m in middles]
+    found = [_best_row(rows, G, i, *limits[i]) for i in range(rotors)]
+    if max(row.share / row.std for row in found) < _HOPELESS * _SIGMAS:
+        return None
     candidates: list[tuple[float, int, ThrustLoss]] = []
-    for i in range(rotors):
-        middle = int(times[np.argmax(z_scores[i])])
-        k, share, std = _best_row(
-            rows, G, i, max(middle - spacing, _BEFORE), min(middle + spacing, n - _AFTER)
-        )
-        time = 0.5 * float(rows.t[k - 1] + rows.t[k])
-        candidates.append((share / std, k, ThrustLoss(i, time, share, float(np.hypot(std, model * share)))))
+    for i, row in enumerate(found):
+        while row.step > 1:
+            first, last = max(row.k - row.step, limits[i][0]), min(row.k + row.step, limits[i][1])
+            row = _best_row(rows, G, i, first, last)
+        time = 0.5 * float(rows.t[row.k - 1] + rows.t[row.k])
+        std = float(np.hypot(row.std, model * row.share))
+        candidates.append((row.share / row.std, row.k, ThrustLoss(i, time, row.share, std)))
     candidates.sort(key=lambda candidate: -candidate[0])
     z, k, loss = candidates[0]
     threshold = _LEAST_OF_FEW if n - k < _FEW_ROWS else _LEAST
@@ -98,19 +104,24 @@ def thrust_loss(rows: TorqueBalance, airframe: Airframe) -> ThrustLoss | None:
     return loss
 
 
+class _Row(NamedTuple):
+    """The first row k after a loss that explains most, of rows `step` apart; the share lost there; its standard deviation."""
+
+    k: int
+    step: int
+    share: float
+    std: float
+
+
 def _best_row(
     rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, first: int, last: int
-) -> tuple[int, float, float]:
-    """The first row after a loss that explains most, between two rows; the share lost there; its standard deviation."""
-    while True:
-        step = max(-(-(last - first) // _TRIED), 1)
-        tried = np.arange(first, last + 1, step)
-        share, std, misfit = share_lost(rows, G, rotor, tried)
-        best = int(np.argmin(misfit))
-        k = int(tried[best])
-        if step == 1:
-            return k, float(share[best]), float(std[best])
-        first, last = max(first, k - step), min(last, k + step)
+) -> _Row:
+    """The best of at most `_TRIED` rows between two rows."""
+    step = max(-(-(last - first) // _TRIED), 1)
+    tried = np.arange(first, last + 1, step)
+    share, std, misfit = share_lost(rows, G, rotor, tried)
+    best = int(np.argmin(misfit))
+    return _Row(int(tried[best]), step, float(share[best]), float(std[best]))
 
 
 def share_lost(
