@@ -25,7 +25,6 @@ ORDER = (
     "progress",
     "cache",
     "cores",
-    "threads",
     "documents",
     "quoting",
     "uninterrupted",

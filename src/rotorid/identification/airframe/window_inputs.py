@@ -23,13 +23,13 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float, Int
 
+from rotorid.cores import map_in_threads
 from rotorid.identification.airframe.rotor_thrusts import RotorChain, RotorCommands, step_thrusts
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.free_parameters import Coordinates
 from rotorid.identification.fitting.multiple_shooting import InputSensitivities
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
-from rotorid.threads import map_in_threads
 
 TIME_CONSTANT = "motor_time_constant"
 TIME_CONSTANT_DOWN = "motor_time_constant_down"

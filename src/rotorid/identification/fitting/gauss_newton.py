@@ -26,6 +26,7 @@ _SUFFICIENT = 0.25  # of the decrease to first order, for an undamped step to be
 _DAMPING = 1e-3  # the first, where one is needed
 _MOST_DAMPING = 1e9
 _ROUNDING = 1e-9  # of the cost
+_ROUGH = 0.1  # tolerance of intermediate results, at least
 _CURVATURE = 5.0  # of the next step over that along the last one, which its cost shows
 _CONTRACTION = 0.01  # of the next step over the last one, at least
 
@@ -82,8 +83,10 @@ def gauss_newton(
         sigma: noise of each compared output, in its unit.
         loss: "squares", or "huber": windows with unusually large residuals are down-weighted.
         max_iterations: greatest number of steps.
-        tolerance: in posterior standard deviations; an undamped step is the last one if it is smaller, or if the next one would
-            be. Where steps are shortened or damped, the last one reduces the cost by less than the tolerance squared.
+        tolerance: in posterior standard deviations; a smaller undamped step is the last one. From 0.1 on, for intermediate
+            results, a longer one is the last one too if the next one would be smaller: the triangular factors of the result are
+            then those before a long step. Where steps are shortened or damped, the last one reduces the cost by less than the
+            tolerance squared.
         prediction: of the windows from z and x, if it is known.
     Returns:
         The minimum found, whether converged or not.
@@ -118,7 +121,7 @@ def gauss_newton(
             not is_whole and cost - step.cost < tolerance**2 * cost_per_number
         )
         after = _triangle_after_step(triangle, n, step.z - z)
-        if is_whole and not has_converged:
+        if is_whole and not has_converged and tolerance >= _ROUGH:
             length = _next_length(step, triangle[:, :n, -1], R, weight, cost)
             has_converged = length < tolerance and _are_weights_settled(problem, step, after, loss, small)
         z, x, prediction = step.z, step.x, step.prediction

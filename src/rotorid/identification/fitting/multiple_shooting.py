@@ -29,6 +29,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from jaxtyping import Float
 
+from rotorid.cores import map_in_threads, worker_count
 from rotorid.identification.fitting.free_parameters import GENERIC, SystemRules
 from rotorid.identification.fitting.step_derivatives import (
     StepDerivatives,
@@ -44,7 +45,6 @@ from rotorid.identification.fitting.window_sensitivities import (
 )
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
-from rotorid.threads import map_in_threads, worker_count
 
 _AT_ONCE = 4  # windows, whose derivatives stay in the cache of the processor
 _WORTH_IT = 4  # windows for a thread

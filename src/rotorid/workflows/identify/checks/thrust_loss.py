@@ -19,12 +19,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from rotorid.cores import map_in_threads
 from rotorid.findings import Finding, Severity
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of
 from rotorid.models.multirotor.thrust_uncertainty import UNSTATED_STD
 from rotorid.models.system import GRAVITY
-from rotorid.threads import map_in_threads
 from rotorid.workflows.identify.preparation import TorqueBalance
 from rotorid.workflows.identify.request import FitRequest
 
