@@ -93,7 +93,8 @@ def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) ->
         ["./golden", "golden.csv", str(rounds)], cwd=folder, check=True, capture_output=True, text=True
     ).stdout
     off, step = (
-        float(re.findall(pattern, said)[0]) for pattern in (r"by (\S+) of it \(", r"([\d.]+) us a step")
+        float(re.findall(pattern, said)[-1])
+        for pattern in (r"([\d.e+-]+) of its scale", r"([\d.]+) us a step")
     )
     metrics = [
         Metric(f"{label}: step", step, "us", "lower"),

@@ -67,6 +67,16 @@ def test_elm(peers):
     assert not peers or error["value"] < 1.5 * error["peer"]
 
 
+@pytest.mark.skipif(compiler() is None, reason="no C compiler on this machine")
+def test_onboard():
+    found = {m["name"]: m["value"] for m in _run("--no-peers", "onboard")}
+    for precision, difference in (("double", 1e-10), ("float", 1e-3)):
+        label = f"EKF, C in {precision}"
+        assert 0.0 <= found[f"{label}: most off from JAX"] < difference
+        assert 0.1 < found[f"{label}: step"] < 1000.0
+        assert 10.0 < found[f"{label}: code"] < 200.0
+
+
 @pytest.mark.skipif(importlib.util.find_spec("nfoursid") is None, reason="nfoursid is not installed")
 def test_subspace():
     """In this process: it starts no program."""
