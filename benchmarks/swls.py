@@ -44,7 +44,7 @@ def benchmark(seconds: float, rounds: int, count: int, iterations: Sequence[int]
     rows, flight = made.rows(0), jax.tree.map(lambda leaf: leaf[0], made.samples)
     steps, found = len(rows), []
     for number in iterations:
-        estimator = swls(flights.SYSTEM, window=LENGTH, iterations=number)
+        estimator = swls(flights.SYSTEM, window=LENGTH, iterations=number, agile=False)
         peer, stream = Scipy(estimator), Stream(estimator, engine="c")
         start = time.perf_counter()
         stream.step(rows[0])

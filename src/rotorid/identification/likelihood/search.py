@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.optimize import minimize
 
-from rotorid.models.joint import to_coordinate, to_value
+from rotorid.models.joint import slope, to_coordinate, to_value
 from rotorid.models.system import Parameter
 
 LogLikelihood = Callable[[dict[str, Array], Any], Array]
@@ -97,9 +97,11 @@ class LikelihoodSearch:
         self.owners = tuple(p for p, _ in each)
         self._centre = np.array([to_coordinate(p, v) for p, v in each])
         self._scale = np.array([1.0 if _bounded(p) else p.std for p, _ in each])
-        self._slopes = self._scale * np.array([_slope(p, v) for p, v in each])
+        self._slopes = self._scale * np.array([slope(p, v, np) for p, v in each])
         std = np.array([p.std for p, _ in each]) / self._slopes
         self._spread = np.where([_bounded(p) for p, _ in each], np.clip(std, *_SPREAD), std)
+        self._latest: dict[tuple[bytes, ...], _Derivatives] = {}
+        """The last point, and the derivatives there."""
 
     def starts(self, count: int, seed: int) -> Float[np.ndarray, "count k"]:
         """Coordinates of the start values, and random coordinates around them."""
@@ -109,10 +111,7 @@ class LikelihoodSearch:
 
     def values(self, z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """Parameters in their units at the coordinates z."""
-        coordinates = self._centre + self._scale * z
-        return np.array(
-            [float(to_value(p, jnp.asarray(c))) for p, c in zip(self.owners, coordinates, strict=True)]
-        )
+        return np.asarray(_values(self._parameters, self._centre + self._scale * z))
 
     def maximise(self, z: Float[np.ndarray, " k"], iterations: int) -> LikelihoodMaximum | None:
         """Search from the coordinates z; None if the likelihood is not finite there."""
@@ -129,29 +128,26 @@ class LikelihoodSearch:
         return maximum
 
     def _evaluate(self, z: np.ndarray, held: np.ndarray, held_values: np.ndarray) -> _Derivatives:
-        point = self._centre + self._scale * z, self._scale, held, held_values
-        return _Derivatives(
-            *map(np.asarray, _derivatives(self._function, self._parameters, *point, self._data))
-        )
+        key = (z.tobytes(), held.tobytes(), held_values.tobytes())
+        if key not in self._latest:
+            point = self._centre + self._scale * z, self._scale, held, held_values
+            found = _derivatives(self._function, self._parameters, *point, self._data)
+            self._latest = {key: _Derivatives(*map(np.asarray, found))}
+        return self._latest[key]
 
     def _climb(
         self, z: np.ndarray, held: np.ndarray, held_values: np.ndarray, iterations: int, tolerance: float
     ) -> LikelihoodMaximum | None:
         """Maximise over the parameters that are not held, down to a gradient of `tolerance`; None if l is not finite at z."""
         free, held = np.flatnonzero(~held), held.copy()
-        latest: dict[bytes, tuple[np.ndarray, float, np.ndarray, np.ndarray]] = {}
 
         def at(part: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-            key = part.tobytes()
-            if key not in latest:
-                whole = z.copy()
-                whole[free] = part
-                at_z = self._evaluate(whole, held, held_values)
-                gradient, hessian = at_z.in_z()
-                is_finite = all(np.all(np.isfinite(x)) for x in (at_z.value, gradient, hessian))
-                latest.clear()
-                latest[key] = (whole, float(at_z.value) if is_finite else -math.inf, gradient, hessian)
-            return latest[key]
+            whole = z.copy()
+            whole[free] = part
+            at_z = self._evaluate(whole, held, held_values)
+            gradient, hessian = at_z.in_z()
+            is_finite = all(np.all(np.isfinite(x)) for x in (at_z.value, gradient, hessian))
+            return whole, float(at_z.value) if is_finite else -math.inf, gradient, hessian
 
         if not math.isfinite(at(z[free])[1]):
             return None
@@ -203,11 +199,6 @@ def _bounded(p: Parameter) -> bool:
     return any(map(math.isfinite, p.bounds))
 
 
-def _slope(p: Parameter, value: float) -> float:
-    at = jnp.asarray(to_coordinate(p, value), float)
-    return float(jax.grad(lambda c: to_value(p, c))(at))
-
-
 def _is_converged(hessian: Float[np.ndarray, "k k"], gradient: Float[np.ndarray, " k"]) -> bool:
     """Whether a Newton step would not increase l significantly, and l increases in no direction."""
     if not len(gradient):
@@ -223,6 +214,17 @@ def _is_converged(hessian: Float[np.ndarray, "k k"], gradient: Float[np.ndarray,
     )
 
 
+@partial(jax.jit, static_argnums=0)
+def _values(parameters: tuple[Parameter, ...], coordinates: Float[Array, " k"]) -> Float[Array, " k"]:
+    """The free parameters in their units."""
+    parts, start = [], 0
+    for p in parameters:
+        if p.tracked:
+            parts.append(to_value(p, coordinates[start : start + len(p.values)]))
+            start += len(p.values)
+    return jnp.concatenate(parts)
+
+
 @partial(jax.jit, static_argnums=(0, 1))
 def _derivatives(
     function: LogLikelihood,
@@ -236,12 +238,7 @@ def _derivatives(
     """The fields of `_Derivatives`."""
 
     def values(c):
-        parts, start = [], 0
-        for p in parameters:
-            if p.tracked:
-                parts.append(to_value(p, c[start : start + len(p.values)]))
-                start += len(p.values)
-        return jnp.where(held, held_values, jnp.concatenate(parts))
+        return jnp.where(held, held_values, _values(parameters, c))
 
     def first(c):
         return jax.jvp(values, (c,), (scale,))[1]
