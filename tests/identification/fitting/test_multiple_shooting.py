@@ -162,11 +162,32 @@ def test_both_engines_agree(name: str, driven: bool) -> None:
     p = np.concatenate([np.ravel(v) for v in parameter_values(system).values()])
     dt = np.full(n, 0.01)
     one, two = casadi_step_functions(rows), jax_step_functions(rows)
-    windows = u.reshape(50, 3, -1), dt.reshape(50, 3), p
-    path = one.simulate(x[:50], *windows)
-    np.testing.assert_allclose(path, two.simulate(x[:50], *windows), rtol=1e-10, atol=1e-10)
-    after = one.simulate(x, np.stack([u, u], axis=1), np.stack([dt, dt], axis=1), p)[:, 1]
-    np.testing.assert_allclose(one.error(x, u, y, p), two.error(x, u, y, p), rtol=1e-9, atol=1e-9)
+    states, measured, tangent = x.shape[1], len(rows.compared_indices), system.states.dim
+    weight, sigma = (draw.uniform(size=(50, 3, measured)) < 0.7) * 1.0, draw.uniform(0.5, 2.0, measured)
+    windows = u.reshape(50, 3, -1), y.reshape(50, 3, -1), weight, dt.reshape(50, 3)
+    predicted = {}
+    for K in (None, 0.1 * draw.standard_normal((tangent, measured))):
+        for engine in (one, two):
+            found = tuple(np.full((50, 3, size), np.nan) for size in (states, measured, states))
+            engine.predict(found, x[:50], *windows, p, sigma, K)
+            predicted[engine] = found
+        for a, b in zip(predicted[one], predicted[two], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+        path, residuals, corrected = predicted[one]
+        assert np.all((residuals == 0.0) == (weight == 0.0))
+        assert (K is None) == bool(np.all(path == corrected))
+        np.testing.assert_array_equal(path[:, 0], x[:50])
+        np.testing.assert_array_equal(path[:, -1], corrected[:, -1])
+    after = np.empty((n, 2, states))
+    one.predict(
+        (after, np.empty((n, 2, measured)), np.empty((n, 2, states))),
+        x,
+        *(np.stack([v, v], axis=1) for v in (u, y, np.ones((n, measured)), dt)),
+        p,
+        sigma,
+        None,
+    )
+    after = after[:, 1]
     for a, b in zip(
         one.derivatives(x, x, after, u, y, u, dt, p),
         two.derivatives(x, x, after, u, y, u, dt, p),
@@ -195,7 +216,7 @@ def test_fits_with_other_priors_share_the_compiled_step() -> None:
 
     def count(rows):
         traced.append(rows)
-        return StepFunctions(*5 * [lambda *_: None])
+        return StepFunctions(*3 * [lambda *_: None])
 
     step_derivatives._step_functions.cache_clear()
     with pytest.MonkeyPatch.context() as patch:

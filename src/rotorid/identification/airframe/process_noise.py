@@ -54,7 +54,7 @@ import scipy.linalg
 from jaxtyping import Float, Int
 
 from rotorid.identification.fitting.estimation import Estimation, output_slices
-from rotorid.identification.fitting.multiple_shooting import StartPriors
+from rotorid.identification.fitting.multiple_shooting import ShootingSetup, StartPriors
 from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.numerics.mean_variance import mean_variance
@@ -434,21 +434,30 @@ def _cost(
     state."""
     shooting = problem.shooting
     weight = 1.0 * data.mask[..., shooting.step_model.compared_indices]
-    _, corrected = shooting.step_functions.simulate_corrected(x, data.u, data.y, weight, data.dt, K, p)
+    sigma = np.ones(weight.shape[2])
+    corrected = _predicted(shooting, (x, data.u, data.y, weight, data.dt, p, sigma, K))[2]
     w, rows = data.dt.shape
     m = min(max(1, round(ahead / float(np.median(data.dt[:, 1:])))), rows - 1)
     start = np.arange(0, rows - m, _STRIDE)
     along = start[:, None] + np.arange(m + 1)
     x_start = corrected[:, start].reshape(w * len(start), -1)
-    u, dt = (v[:, along].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.dt))
-    path = shooting.step_functions.simulate(x_start, u, dt, p)[:, -1]
-    y = data.y[:, start + m].reshape(w * len(start), -1)
-    error = shooting.step_functions.error(path, u[:, -1], y, p)
+    columns = (
+        v[:, along].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.y, weight, data.dt)
+    )
+    error = _predicted(shooting, (x_start, *columns, p, sigma, None))[1][:, -1]
     is_measured = weight[:, start + m].reshape(w * len(start), -1) > 0
     total = 0.0
     for name, place in output_slices(shooting.system, shooting.compared).items():
         if name in shooting.system.states:
-            squares = np.where(is_measured, error, 0.0)[:, place] ** 2
+            squares = error[:, place] ** 2
             mean = np.sum(squares, axis=0) / np.maximum(is_measured[:, place].sum(axis=0), 1)
             total += float(np.sum(np.log(np.maximum(mean, 1e-30))))
     return total if np.isfinite(total) else np.inf
+
+
+def _predicted(shooting: ShootingSetup, arguments: tuple) -> tuple[np.ndarray, ...]:
+    """States, residuals and corrected states of windows; arguments as of `StepFunctions.predict`."""
+    (w, rows), states = arguments[4].shape, shooting.system.states.size
+    found = tuple(np.empty((w, rows, size)) for size in (states, arguments[3].shape[2], states))
+    shooting.step_functions.predict(found, *arguments)
+    return found

@@ -47,6 +47,7 @@ from rotorid.identification.fitting.windows import WindowData
 from rotorid.models.system import System
 
 _AT_ONCE = 4  # windows, whose derivatives stay in the cache of the processor
+_PREDICTED_AT_ONCE = 16  # windows that are predicted, of which several are in the lanes of the processor
 _WORTH_IT = 4  # windows for a thread
 
 Part = TypeVar("Part")
@@ -230,22 +231,14 @@ def predict_windows(
     stored = shooting.system.states.stored
 
     def predict(part: slice) -> None:
-        u, dt, y = data.u[part], data.dt[part], data.y[part]
         path, corrected, residuals, weight, start_errors = (v[part] for v in found)
-        w, rows = dt.shape
         weight[:] = data.mask[part][..., indices]
-        if K is None:
-            path[:] = corrected[:] = engine.simulate(x[part], u, dt, p)
-        else:
-            path[:], corrected[:] = engine.simulate_corrected(x[part], u, y, weight, dt, K, p)
-        flat = (v.reshape(w * rows, -1) for v in (path, u, y))
-        error = engine.error(*flat, p).reshape(w, rows, -1)
+        columns = (x[part], data.u[part], data.y[part], weight, data.dt[part])
+        engine.predict((path, residuals, corrected), *columns, p, sigma, K)
         starts = [x[part][:, stored[name]] / std for name, std in start_priors]
-        start_errors[:] = np.concatenate([np.zeros((w, 0)), *starts], axis=1)
-        with np.errstate(over="ignore"):  # a prediction that diverges has an infinite cost
-            residuals[:] = np.where(weight > 0, error / sigma, 0.0)
+        start_errors[:] = np.concatenate([np.zeros((len(weight), 0)), *starts], axis=1)
 
-    map_windows(predict, len(data.start))
+    map_windows(predict, len(data.start), _PREDICTED_AT_ONCE)
 
 
 def linearise_windows(
@@ -345,11 +338,11 @@ def _rows_of(
     return windows, of_priors
 
 
-def map_windows(work: Callable[[slice], Part], windows: int) -> list[Part]:
+def map_windows(work: Callable[[slice], Part], windows: int, at_once: int = _AT_ONCE) -> list[Part]:
     """Apply a function to slices of the windows, in order, on all cores of a process that was not started by another one.
 
-    The result of a window must not depend on its neighbours.
+    The result of a window must not depend on its neighbours. at_once: windows of a slice, about.
     """
-    parts = max(-(-windows // _AT_ONCE), min(worker_count(), windows // _WORTH_IT), 1)
+    parts = max(-(-windows // at_once), min(worker_count(), windows // _WORTH_IT), 1)
     edges = [windows * k // parts for k in range(parts + 1)]
     return map_in_threads(work, [slice(*edge) for edge in itertools.pairwise(edges)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import casadi as ca
@@ -22,8 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError, scalar_operations, to_casadi
-from rotorid.codegen.native import compiled
-from rotorid.codegen.vectorised import compile_over_rows
+from rotorid.codegen.vectorised import compile_over_rows, compile_over_windows
 from rotorid.models.system import System, Values
 from rotorid.numerics import integrators
 
@@ -94,13 +93,37 @@ class StepModel:
         outputs = system.observe(system.states.unpack(x), system.inputs.unpack(u), self.parameter_values(p))
         return system.outputs.minus(system.outputs.pack(outputs), y)[self.compared_indices]
 
-    def correct(
-        self, x: Array, u: Array, y: Array, weight: Array, K: Array, p: Array
-    ) -> Float[Array, " states"]:
-        """The state after a measurement, x [-] K e; weight: 1 for measured outputs, else 0. K: row by row."""
-        e = weight * self.error(x, u, y, p)
+    def predict(
+        self,
+        x: Array,
+        is_first: Array,
+        u: Array,
+        y: Array,
+        weight: Array,
+        dt: Array,
+        p: Array,
+        sigma: Array,
+        K: Array | None,
+    ) -> tuple[Array, Array, Array]:
+        """One row of a window.
+
+        Args:
+            x: state after the previous row; of the first row, the initial state.
+            is_first: 1 in the first row, else 0.
+            u, y, weight, dt: inputs, measurements, 1 for measured outputs and else 0, s since the previous row.
+            p: values of all parameters.
+            sigma: noise of the compared outputs.
+            K: gain of the correction, row by row; None: no correction.
+        Returns:
+            The state x_k; the residuals e / sigma, 0 where nothing is measured; the corrected state x_k [-] K e.
+        """
+        before = jnp.where(is_first > 0, x, self.step(x, u, dt, p))
+        e = self.error(before, u, y, p)
+        residual = jnp.where(weight > 0, e / sigma, 0.0)
+        if K is None:
+            return before, residual, before
         gain = K.reshape(self.system.states.dim, -1)
-        return self.system.states.plus(x, -jnp.sum(gain * e, axis=1))
+        return before, residual, self.system.states.plus(before, -jnp.sum(gain * (weight * e), axis=1))
 
     def step_in_tangent(
         self, d: Array, p: Array, x: Array, x_next: Array, u: Array, dt: Array
@@ -120,19 +143,13 @@ class StepFunctions(NamedTuple):
     """Vectorised functions of a step model.
 
     Attributes:
-        simulate: states of all rows of windows, from (x of their first rows, u, dt, p); the first row of u and dt is not used.
-        simulate_corrected: the same with a correction by measurements in each row, from (x, u, y, weight, dt, K, p): the states
-            before and after the correction.
-        error: `StepModel.error` of many rows.
+        predict: predicts windows into memory (states, residuals, corrected states), from (x of their first rows, u, y, weight,
+            dt, p, sigma, K or None); see `StepModel.predict`. In the last row, corrected states are not corrected.
         derivatives: of (x, corrected x, next x, u, y, next u, next dt, p).
         plus: states moved by tangent vectors.
     """
 
-    simulate: Callable[..., Float[np.ndarray, "w rows states"]]
-    simulate_corrected: Callable[
-        ..., tuple[Float[np.ndarray, "w rows states"], Float[np.ndarray, "w rows states"]]
-    ]
-    error: Callable[..., Float[np.ndarray, "n measured"]]
+    predict: Callable[..., None]
     derivatives: Callable[..., StepDerivatives]
     plus: Callable[..., Float[np.ndarray, "n states"]]
 
@@ -169,18 +186,17 @@ def casadi_step_functions(rows: StepModel) -> StepFunctions:
     """
     x, u, y, p, dt = _examples(rows)
     n, m, s = rows.system.states.dim, len(rows.compared_indices), rows.derivative_count
+    predictions = functools.cache(lambda is_corrected: _row_function(rows, is_corrected))
+
+    def predict(found, x, u, y, weight, dt, p, sigma, K):
+        *found, corrected = found
+        shared = np.concatenate([sigma, p, [] if K is None else K.ravel()])
+        results = found if K is None else [corrected, *found]
+        predictions(K is not None)(results, shared, x, u, y, weight, dt)
+        last = np.s_[:] if K is None else np.s_[:, -1]
+        corrected[last] = found[0][last]
+
     d = np.zeros(n)
-    step = compiled(to_casadi(rows.step, x, u, dt, p, name="step"))
-
-    def one(x, u, y, weight, u_next, dt, K, p):
-        x_next = rows.correct(x, u, y, weight, K, p)
-        return rows.step(x_next, u_next, dt, p), x_next
-
-    @functools.cache
-    def filtering():
-        return compiled(to_casadi(one, x, u, y, np.ones(m), u, dt, np.zeros(n * m), p, name="filtered"))
-
-    error = vectorise(compiled(to_casadi(rows.error, x, u, y, p, name="error")))
     along = _vectorise_in_c(
         _jacobian(to_casadi(rows.step_in_tangent, d, p, x, x, u, dt), rows, 4, "step_slope")
     )
@@ -194,7 +210,39 @@ def casadi_step_functions(rows: StepModel) -> StepFunctions:
         return StepDerivatives(one[..., :n], one[..., n:], two[..., :n], two[..., n:])
 
     plus = vectorise(to_casadi(rows.system.states.plus, x, d, name="plus"))
-    return StepFunctions(_simulator(step), _correcting_simulator(filtering), error, slopes, plus)
+    return StepFunctions(predict, slopes, plus)
+
+
+def _row_function(rows: StepModel, is_corrected: bool) -> Callable[..., None]:
+    """`StepModel.predict` over windows (see `compile_over_windows`): of sigma, p and K one after the other."""
+    x, u, y, p, dt = _examples(rows)
+    n, m = rows.system.states.dim, len(rows.compared_indices)
+    shared = np.concatenate([np.ones(m), p, np.zeros(n * m if is_corrected else 0)])
+    edges = m, m + len(p)
+
+    def row(shared, x, is_first, u, y, weight, dt):
+        sigma, p, K = jnp.split(shared, edges)
+        gain = K if is_corrected else None
+        before, residual, after = rows.predict(x, is_first, u, y, weight, dt, p, sigma, gain)
+        return jnp.concatenate([after, before, residual] if is_corrected else [before, residual])
+
+    function = to_casadi(row, shared, x, np.ones(()), u, y, np.ones(m), dt, name="row")
+    sizes = (len(x), len(x), m) if is_corrected else (len(x), m)
+    return compile_over_windows(function, sizes) or _row_by_row(function, sizes)
+
+
+def _row_by_row(function: ca.Function, outputs: Sequence[int]) -> Callable[..., None]:
+    """A function of one row over windows (see `compile_over_windows`), by CasADi."""
+    one, edges = vectorise(function), np.cumsum(outputs)[:-1]
+
+    def run(results, shared, state, *columns):
+        for k in range(columns[0].shape[1]):
+            found = one(shared, state, np.full(len(state), float(k == 0)), *(c[:, k] for c in columns))
+            for result, part in zip(results, np.split(found, edges, axis=1), strict=True):
+                result[:, k] = part
+            state = results[0][:, k]
+
+    return run
 
 
 def _jacobian(function: ca.Function, rows: StepModel, inputs: int, name: str) -> ca.Function:
@@ -211,52 +259,6 @@ def _jacobian(function: ca.Function, rows: StepModel, inputs: int, name: str) ->
 def _vectorise_in_c(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:
     """A function over rows in C, several rows at once; by CasADi without a compiler."""
     return compile_over_rows(function) or vectorise(function)
-
-
-def _simulator(step: ca.Function) -> Callable[..., Float[np.ndarray, "w rows states"]]:
-    """Chained steps of many windows at once."""
-
-    @functools.lru_cache(maxsize=8)
-    def of(count: int) -> Callable[..., Float[np.ndarray, "w path"]]:
-        return vectorise(step.mapaccum("path", count))
-
-    def path(x, u, dt, p):
-        w, rows = dt.shape
-        found = np.empty((w, rows, x.shape[1]))
-        found[:, 0] = x
-        if rows > 1:
-            repeated = np.tile(p, rows - 1)
-            found[:, 1:] = of(rows - 1)(x, u[:, 1:], dt[:, 1:], repeated).reshape(w, rows - 1, -1)
-        return found
-
-    return path
-
-
-def _correcting_simulator(
-    one: Callable[[], ca.Function],
-) -> Callable[..., tuple[Float[np.ndarray, "w rows states"], Float[np.ndarray, "w rows states"]]]:
-    """Chained steps of many windows at once, with a correction before each step."""
-
-    @functools.lru_cache(maxsize=8)
-    def of(count: int) -> Callable[..., Float[np.ndarray, "w path"]]:
-        chained = one().mapaccum("filtered_path", count)
-        symbols = [ca.MX.sym(f"in{k}", *chained.size_in(k)) for k in range(chained.n_in())]
-        both = ca.vertcat(*(ca.vec(v) for v in chained(*symbols)))
-        return vectorise(ca.Function("both", symbols, [both]))
-
-    def filtered(x, u, y, weight, dt, K, p):
-        (w, rows), size = dt.shape, x.shape[1]
-        before, x_next = np.empty((w, rows, size)), np.empty((w, rows, size))
-        before[:, 0] = x
-        if rows > 1:
-            h = rows - 1
-            gains, numbers = np.tile(K.ravel(), h), np.tile(p, h)
-            found = of(h)(x, u[:, :-1], y[:, :-1], weight[:, :-1], u[:, 1:], dt[:, 1:], gains, numbers)
-            before[:, 1:], x_next[:, :-1] = np.moveaxis(found.reshape(w, 2, h, size), 1, 0)
-        x_next[:, -1] = before[:, -1]
-        return before, x_next
-
-    return filtered
 
 
 def vectorise(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"]]:
@@ -285,22 +287,14 @@ def vectorise(function: ca.Function) -> Callable[..., Float[np.ndarray, "n size"
 def jax_step_functions(rows: StepModel) -> StepFunctions:
     """The functions of a step model compiled and differentiated by JAX."""
 
-    def path(x, u, dt, p):
-        found = [np.asarray(x)]
-        for k in range(1, dt.shape[1]):
-            found.append(np.asarray(_step(rows, *map(jnp.asarray, (found[-1], u[:, k], dt[:, k], p)))))
-        return np.stack(found, axis=1)
-
-    def filtered(x, u, y, weight, dt, K, p):
-        before, x_next = [np.asarray(x)], []
-        for k in range(1, dt.shape[1]):
-            columns = map(jnp.asarray, (before[-1], u[:, k - 1], y[:, k - 1], weight[:, k - 1], K, p))
-            x_next.append(np.asarray(_corrected(rows, *columns)))
-            before.append(np.asarray(_step(rows, *map(jnp.asarray, (x_next[-1], u[:, k], dt[:, k], p)))))
-        return np.stack(before, axis=1), np.stack([*x_next, before[-1]], axis=1)
-
-    def error(x, u, y, p):
-        return np.asarray(_error(rows, *map(jnp.asarray, (x, u, y, p))))
+    def predict(found, x, u, y, weight, dt, p, sigma, K):
+        for k in range(dt.shape[1]):
+            columns = (v[:, k] for v in (u, y, weight, dt))
+            row = _predict(rows, jnp.asarray(x), float(k == 0), *map(jnp.asarray, (*columns, p, sigma)), K)
+            for result, part in zip(found, row, strict=True):
+                result[:, k] = part
+            x = row[2]
+        found[2][:, -1] = found[0][:, -1]
 
     def slopes(x, corrected, x_next, u, y, u_next, dt_next, p) -> StepDerivatives:
         count = len(x)
@@ -316,7 +310,7 @@ def jax_step_functions(rows: StepModel) -> StepFunctions:
     def plus(x, delta):
         return np.asarray(_plus(rows, jnp.asarray(x), jnp.asarray(delta)))
 
-    return StepFunctions(path, filtered, error, slopes, plus)
+    return StepFunctions(predict, slopes, plus)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -325,18 +319,11 @@ def _plus(rows: StepModel, x, delta):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _step(rows: StepModel, x, u, dt, p):
-    return jax.vmap(rows.step, (0, 0, 0, None))(x, u, dt, p)
+def _predict(rows: StepModel, x, is_first, u, y, weight, dt, p, sigma, K):
+    def one(x, u, y, weight, dt):
+        return rows.predict(x, is_first, u, y, weight, dt, p, sigma, None if K is None else K.ravel())
 
-
-@functools.partial(jax.jit, static_argnums=0)
-def _corrected(rows: StepModel, x, u, y, weight, K, p):
-    return jax.vmap(rows.correct, (0, 0, 0, 0, None, None))(x, u, y, weight, K.ravel(), p)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _error(rows: StepModel, x, u, y, p):
-    return jax.vmap(rows.error, (0, 0, 0, None))(x, u, y, p)
+    return jax.vmap(one)(x, u, y, weight, dt)
 
 
 @functools.partial(jax.jit, static_argnums=0)
