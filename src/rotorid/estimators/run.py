@@ -26,6 +26,7 @@ from rotorid.estimators.base import AbstractEstimator, Estimate, State, step
 from rotorid.estimators.compiled.estimator import LANES, CompiledStream, compiled_form
 from rotorid.estimators.particle.engine import AbstractParticleFilter, one_at_a_time, run_on_engine
 from rotorid.numerics.flat import Layout
+from rotorid.numerics.products import full_products
 from rotorid.signals.samples import Samples
 
 
@@ -153,7 +154,8 @@ def _run_many(
 
 
 def _scan(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
-    return one_at_a_time(_scan_one, estimator, samples, key)
+    with full_products():
+        return one_at_a_time(_scan_one, estimator, samples, key)
 
 
 def _scan_one(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> Estimate:
@@ -300,7 +302,13 @@ class _JaxStream:
     def __init__(self, estimator: AbstractEstimator, sample: Samples, key: PRNGKeyArray) -> None:
         self.place: Engine = estimator.place if isinstance(estimator, AbstractParticleFilter) else "jax"
         sample = jax.tree.map(jnp.asarray, sample)
-        self._init = eqx.filter_jit(lambda s: estimator.init(s, key))
+
+        @eqx.filter_jit
+        def init(first: Samples) -> State:
+            with full_products():
+                return estimator.init(first, key)
+
+        self._init = init
         state = eqx.filter_eval_shape(self._init, sample)
         _, estimate = eqx.filter_eval_shape(step, estimator, state, sample)
         floats = [
@@ -319,11 +327,12 @@ class _JaxStream:
 
         def advance(estimator_numbers, carry, flat):
             numbers, excluded = carry
-            state, estimate = step(
-                eqx.combine(estimator_numbers, form),
-                self._state.unpack(numbers[: self._state.size], excluded),
-                self._sample.unpack(flat),
-            )
+            with full_products():
+                state, estimate = step(
+                    eqx.combine(estimator_numbers, form),
+                    self._state.unpack(numbers[: self._state.size], excluded),
+                    self._sample.unpack(flat),
+                )
             next_numbers, excluded = self._state.pack(state)
             return jnp.concatenate([next_numbers, self._estimate.pack(estimate)[0]]), excluded
 

@@ -18,8 +18,8 @@ References: T. Z. Jiahao, M. A. Hsieh, E. Forgoston, Knowledge-based learning of
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -41,6 +41,7 @@ from rotorid.learning.prediction import Weights, rate_errors
 from rotorid.learning.windows import Windows
 from rotorid.models.residual import LEARNED, Head, Residual, initial_weights, scaled_to
 from rotorid.models.system import System, Values, parameter_values
+from rotorid.numerics.products import full_products
 
 Parameters = Mapping[str, float | tuple[float, ...]]
 
@@ -77,9 +78,11 @@ class Training:
                 "others 1 or more"
             )
 
-    def precision_context(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def precision_context(self) -> Iterator[None]:
         """A context in which JAX computes in the precision of the settings."""
-        return jax.enable_x64(self.precision == "float64")
+        with jax.enable_x64(self.precision == "float64"), full_products():
+            yield
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ cholesky.py       whitening and triangularisation
 semidefinite.py   elimination and roots of semidefinite matrices
 conditioning.py   covariance after a measurement, without loss of digits
 tridiagonal.py    least squares along a chain
-products.py       matrix products that compile to short code
+products.py       matrix products that compile to short code, and their precision on GPUs
 compact.py        loops that compile to short code
 flat.py           pytrees as flat arrays
 draws.py          random numbers, equal in JAX and in C

@@ -1,7 +1,10 @@
-"""Products of small matrices, written out."""
+"""Products of matrices: small ones written out, and the precision of the others."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -12,6 +15,15 @@ _WRITTEN_OUT = 24
 
 _IN_LOOPS = 200
 """Size of a matrix from which compact code computes it in loops."""
+
+
+def full_products() -> AbstractContextManager[None]:
+    """A context in which JAX traces products of float32 matrices that have the precision of float32 on every device.
+
+    By default, GPUs and TPUs round the factors to 11 or 8 bits first (TensorFloat-32, bfloat16), which is too little for
+    covariances.
+    """
+    return jax.default_matmul_precision("highest")
 
 
 @routine

@@ -51,6 +51,7 @@ from rotorid.geometry.spaces import Space
 from rotorid.models.joint import Joint
 from rotorid.models.system import Values
 from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.products import full_products
 from rotorid.signals.samples import Samples
 
 Start = Literal["prior", "measured"]
@@ -356,7 +357,8 @@ def final_state(
 
 @eqx.filter_jit
 def _final_state(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
-    return one_at_a_time(_last, estimator, samples, key)
+    with full_products():
+        return one_at_a_time(_last, estimator, samples, key)
 
 
 def _last(estimator: AbstractEstimator, samples: Samples, key: PRNGKeyArray) -> State:
