@@ -22,7 +22,7 @@ help:
 	@echo "make fuzz    read damaged logs of every format for an hour (MINUTES=60)"
 	@echo "make lint    style, formatting and types"
 	@echo "make format  repair style and formatting"
-	@echo "make bench   speed, as ratios to peers that run in the same process"
+	@echo "make bench   speed, as ratios to peers that run in the same process; fails if a row is worse than benchmarks/baseline.json"
 	@echo "make docs    write the generated pages of docs/ again, run the tutorials, build the site into site/"
 	@echo "make dist    build sdist and wheel into dist/, check them, run the wheel in an empty environment"
 	@echo "make studies run all studies in full, for hours (QUICK=1: quick forms; STUDIES=nemo: one), and write docs/studies.md"
@@ -50,7 +50,7 @@ format: $(VENV)/.installed-lint
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --check
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/generate_cli.py

@@ -15,8 +15,12 @@ from benchmarks import flights, peer_model
 from benchmarks.metrics import Metric, interleaved, ratio
 from rotorid import ekf, run_many, ukf
 
+PEERS = ("dynamax",)
+FULL = 64, 10.0, 7
+QUICK = 2, 1.0, 2
 
-def benchmark(count: int, seconds: float, rounds: int, peers: bool) -> list[Metric]:
+
+def benchmark(count: int, seconds: float, rounds: int, peers: set[str]) -> list[Metric]:
     """Time per step and flight, compilation, and the error of the mass, of both filters."""
     made = flights.make(count, seconds)
     found = []
@@ -27,7 +31,7 @@ def benchmark(count: int, seconds: float, rounds: int, peers: bool) -> list[Metr
             "one core": lambda e=estimator: jax.block_until_ready(run_many(e, made.samples, workers=1)),
         }
         if peers:
-            calls["dynamax"] = _dynamax(name, made)
+            calls["dynamax"] = dynamax_filter(name, made)
         compiled, results = {}, {}
         for who, call in calls.items():
             start = time.perf_counter()
@@ -60,7 +64,7 @@ def benchmark(count: int, seconds: float, rounds: int, peers: bool) -> list[Metr
     return found
 
 
-def _dynamax(name: str, made: flights.Made):
+def dynamax_filter(name: str, made: flights.Made):
     """dynamax's filter of the peers' model over all flights, asked for means and covariances alone."""
     from dynamax.nonlinear_gaussian_ssm import ParamsNLGSSM, UKFHyperParams
     from dynamax.nonlinear_gaussian_ssm import extended_kalman_filter as extended

@@ -16,12 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.metrics import Metric, interleaved, ratio
+from benchmarks.metrics import Metric, WrongResultError, interleaved, ratio
 from rotorid.estimators.dlm.likelihood import dlm_log_likelihood
 from rotorid.identification.likelihood.maximum_likelihood import fit_dlm
 from rotorid.models.dlm.model import Dlm
 from rotorid.models.dlm.terms import seasonal, trend
 from rotorid.models.system import Parameter
+
+PEERS = ("statsmodels",)
+FULL = (5000, 100_000), 9
+QUICK = (200,), 1
 
 NILE = (
     "1120 1160 963 1210 1160 1160 813 1230 1370 1140 995 935 1110 994 1020 960 1180 799 958 1140 1100 1210 1150 1250 1260 "
@@ -39,22 +43,22 @@ def level(p) -> Dlm:
     return trend(1, dV=p["observation"], dW=p["level"][None], C0=1e12)
 
 
-def benchmark(rows: Sequence[int], rounds: int, peer: bool) -> list[Metric]:
+def benchmark(rows: Sequence[int], rounds: int, peers: set[str]) -> list[Metric]:
     """Milliseconds of a fit, of log-likelihoods of so many rows, and of their gradients."""
     start = time.perf_counter()
     ours = _fit()
     compilation = time.perf_counter() - start
     calls: dict[str, Callable] = {"ours": _fit}
-    if peer:
+    if peers:
         calls["statsmodels"] = _fit_of_peer
         for a, b in zip(ours, _fit_of_peer(), strict=True):
             if abs(a / b - 1.0) > 1e-3:
-                raise AssertionError(f"variances {ours} and {_fit_of_peer()}: not the same maximum")
+                raise WrongResultError(f"variances {ours} and {_fit_of_peer()}: not the same maximum")
     found = _timed("DLM, maximum likelihood of the Nile", "fit", calls, rounds)
     found.append(Metric("DLM, maximum likelihood of the Nile: compilation", compilation, "s", "lower"))
 
     for count in rows:
-        found += _long_series(count, rounds, peer)
+        found += _long_series(count, rounds, bool(peers))
     return found
 
 

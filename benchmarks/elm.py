@@ -16,6 +16,10 @@ from scipy.linalg import get_blas_funcs
 from benchmarks.metrics import Metric, interleaved, ratio
 from rotorid.learning import ELMRegressor, OSELMRegressor
 
+PEERS = ("hpelm", "pyoselm")
+FULL = 50_000, 500, 7
+QUICK = 2000, 60, 2
+
 INPUTS = 10
 ALPHA = 1e-3
 BLAS_REST = 0.1

@@ -1,15 +1,20 @@
-"""`python -m benchmarks.fleet FOLDER`: a fleet of simulated logs, made once; how long and with how much memory it is looked at.
+"""The analysis of a fleet of simulated logs: its time and memory, and the changes that it detects.
 
 Vehicles of `PER_VEHICLE` flights each, with loads, centres of mass, rotors and wind that differ from flight to flight; of every
-other one the propeller of rotor 2 loses 5 % of its thrust in the middle of its history. With --ray the logs are looked at by a
-Ray that is started here. Printed: time, the largest memory of all processes together (proportional set sizes, on Linux), in how
-many histories the change was found where it was planted, and how many changes were found that are none.
+other one the propeller of rotor 2 loses 5 % of its thrust in the middle of its history.
+
+`python -m benchmarks fleet` compares the processor time of `run_fleet`, start of its processes included, with that of reading
+the same logs by pyarrow alone, which any analysis of them needs. By itself, for more logs, which are made once and kept, or on
+a Ray cluster that it starts:
+
+    python -m benchmarks.fleet FOLDER [--logs 2000] [--seconds 6] [--workers 2] [--ray]
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import sys
@@ -21,7 +26,9 @@ from typing import Any
 
 import jax
 import numpy as np
+import pyarrow.parquet
 
+from benchmarks.metrics import Metric, interleaved_processor_seconds, ratio
 from rotorid.control.setpoints import Move, Setpoints
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
@@ -30,18 +37,69 @@ from rotorid.workflows.fleet.fleet import Fleet, run_fleet
 from rotorid.workflows.fleet.flight_record import AnalysisSettings
 from rotorid.workflows.fleet.vehicles import SelectionRules
 
+FULL = 400, 6.0, 3
+QUICK = 4, 6.0, 1
+
 PER_VEHICLE = 50
 LOSS = 0.05
 ROTOR = 2
 AIRFRAME = "px4-sih-quad"
+WORKERS = 2
+
+
+def benchmark(logs: int, seconds: float, rounds: int) -> list[Metric]:
+    """Processor time beside that of reading alone, logs per second, memory, and detected changes."""
+    settings = AnalysisSettings(SelectionRules(airframe=AIRFRAME))
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "logs"
+        make(source, logs, seconds)
+        paths, results = (
+            sorted(source.rglob("*.parquet")),
+            (Path(scratch) / f"{k}" for k in itertools.count()),
+        )
+        fleets, memory = [], []
+
+        def ours() -> None:
+            with Memory(is_own=False) as used:
+                fleets.append(run_fleet([source], next(results), settings, workers=WORKERS))
+            memory.append(used)
+
+        def reading() -> None:
+            for path in paths:
+                pyarrow.parquet.read_table(path, use_threads=False)
+
+        reading()
+        took = interleaved_processor_seconds({"ours": ours, "reading": reading}, rounds)
+    label = f"fleet, {logs} logs"
+    changes = [judged(fleet) for fleet in fleets]
+    planted = changes[0]["planted changes"]
+    return [
+        Metric(
+            f"{label}: ours / reading by pyarrow", ratio(took["ours"], took["reading"]), "x", "lower", 0.3
+        ),
+        Metric(f"{label}: processor time of a log", 1e3 * min(took["ours"]) / logs, "ms", "lower"),
+        Metric(f"{label}: speed", logs / min(m.seconds for m in memory), "1/s", "higher"),
+        Metric(f"{label}: memory of the processes", max(m.largest for m in memory) / 1e6, "MB", "lower", 0.3),
+        Metric(
+            f"{label}: planted changes not found",
+            max(planted - c["found and named"] for c in changes),
+            "1",
+            "lower",
+            0.0,
+        ),
+        Metric(f"{label}: other changes", max(c["other changes"] for c in changes), "1", "lower", 0.0),
+        Metric(f"{label}: failed logs", max(len(fleet.failures) for fleet in fleets), "1", "lower", 0.0),
+    ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.fleet", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("folder", type=Path, help="where the logs are, or are made")
     parser.add_argument("--logs", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=6.0, help="length of each flight")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--ray", action="store_true")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
@@ -127,8 +185,11 @@ def judged(fleet: Fleet) -> dict[str, int]:
 
 
 class Memory:
-    """Seconds of a block, and the most memory in bytes that this process and those below it had together, looked at twice a
-    second."""
+    """Seconds of a block, and the most memory in bytes of its processes together, sampled twice a second. is_own: whether
+    this process counts, too; otherwise, only those below it do."""
+
+    def __init__(self, is_own: bool = True) -> None:
+        self._is_own = is_own
 
     def __enter__(self) -> Memory:
         self.largest, self._done = 0, threading.Event()
@@ -144,7 +205,9 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(0.5):
-            self.largest = max(self.largest, sum(map(_memory, _family(os.getpid()))))
+            self.largest = max(
+                self.largest, sum(map(_memory, _family(os.getpid())[0 if self._is_own else 1 :]))
+            )
 
 
 def _family(process: int) -> list[int]:

@@ -1,4 +1,6 @@
-"""Identification of a whole airframe from one flight of 60 s at 250 Hz, beside drone-models and scipy, by itself:
+"""Identification of a whole airframe from one flight of 60 s at 250 Hz, beside drone-models and scipy.
+
+`python -m benchmarks identify` compares processor times. By itself, for flights of other lengths, or with a profile:
 
     python -m benchmarks.identify [--seconds 60] [--rounds 3] [--no-scipy] [--profile]
 
@@ -9,7 +11,7 @@ verdicts.
 drone-models (`pip install 'drone-models[sysid]'`) is given the same rows and finds other numbers, without covariance: a factor
 on the collective thrust, its lag and two drags from accelerations, and six coefficients of a second-order answer of roll,
 pitch and yaw to commanded angles. The log has none of these; the angles of 60 ms later stand for them, so that only its time
-means something. Its preprocessing and filters count, as ours do.
+means something. Its preprocessing and filters count, as ours do. It computes in float32, its default, in a process of its own.
 
 scipy's `least_squares` is given the residuals of rotorid's own windows (compiled, with the noise, weights and gain that rotorid
 found, and from the same prior values), with the starts of the windows among its unknowns and a sparse Jacobian by differences
@@ -18,18 +20,19 @@ found, and from the same prior values), with the starts of the windows among its
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # drone-models asks for it before anything imports scipy
-
 import argparse
 import cProfile
 import dataclasses
 import importlib.util
+import json
 import logging
+import os
 import pstats
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -37,6 +40,7 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import least_squares
 
+from benchmarks.metrics import Metric
 from rotorid.control.setpoints import Chirp, Lissajous, Move, Multisine, Setpoints, schroeder
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.logs.flight import Flight
@@ -46,6 +50,8 @@ from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.identify.identify import identify
 from rotorid.workflows.identify.result import Identification
 
+PEERS = ("drone_models",)
+
 FREE = ("mass", "inertia", "drag", "angular_drag", "motor_time_constant", "command_delay", "velocity_delay")
 WRONG = {
     "inertia": (0.03, 0.02, 0.04),
@@ -53,7 +59,8 @@ WRONG = {
     "angular_drag": (0.01,),
     "drag": (0.3,),
 }
-_MOST = 10.0  # times our seconds that scipy may take
+FULL = 60.0, 3, 10.0
+QUICK = 12.0, 1, 0.5
 
 
 def flown(seconds: float) -> tuple[Flight, Airframe, Airframe]:
@@ -109,6 +116,35 @@ def drone_models(flight: Flight, airframe: Airframe) -> Callable[[], object]:
         return {**moved, **sys_id_rotation(data)}
 
     return solve
+
+
+class DroneModels(NamedTuple):
+    """Wall time and processor time of drone-models, s, and what it found."""
+
+    wall: float
+    seconds: float
+    result: str
+
+
+def by_drone_models(seconds: float) -> DroneModels:
+    """Measure drone-models on the flight in a process of its own, since it needs a mode of scipy that others do not accept."""
+    code = "import sys; from benchmarks.identify import print_drone_models; print_drone_models(float(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(seconds)],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        cwd=Path(__file__).parents[1],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return DroneModels(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def print_drone_models(seconds: float) -> None:
+    """Measure drone-models once, which compiles at each call, and print the result as JSON."""
+    flight, truth, _ = flown(seconds)
+    wall, work, result = timed(drone_models(flight, truth), 1)
+    print(json.dumps(DroneModels(wall, work, str(result))._asdict()))
 
 
 class Scipy(NamedTuple):
@@ -186,6 +222,52 @@ def timed(call: Callable[[], object], rounds: int) -> tuple[float, float, object
     return min(walls), min(works), found
 
 
+def benchmark(seconds: float, rounds: int, most: float, peers: set[str]) -> list[Metric]:
+    """Processor time beside those of both peers, and errors.
+
+    most: times our processor time that scipy may take. peers: those that are installed.
+    """
+    flight, truth, prior = flown(seconds)
+
+    def ours() -> Identification:
+        return identify([flight], prior, FREE)
+
+    ours()
+    wall, work, found = timed(ours, rounds)
+    assert isinstance(found, Identification)
+    label, metrics, theirs = f"identify, {seconds:g} s of flight", [], None
+    if peers:
+        theirs = by_drone_models(seconds).seconds
+        metrics.append(Metric(f"{label}: drone-models / ours", theirs / work, "x", "higher", 0.3))
+    scipy_times = by_scipy(found.estimation, most * work).seconds / work
+    true = true_values(found, truth)
+    errors = {n: abs(found.fit.values[n] - value) / found.fit.std[n] for n, value in true.items()}
+    inertia = [n for n in true if n.startswith("inertia")]
+    stds = {n: 100.0 * found.fit.std[n] / true[n] for n in inertia}
+    return [
+        *metrics,
+        Metric(f"{label}: scipy, ended at {most:g} / ours", scipy_times, "x", "higher", 0.3),
+        Metric(f"{label}: processor time", work, "s", "lower", peer=theirs),
+        Metric(f"{label}: time", wall, "s", "lower"),
+        Metric(f"{label}: largest error", max(errors.values()), "std", "lower", 0.5),
+        Metric(
+            f"{label}: error of the inertia", max(errors[n] * stds[n] for n in inertia), "%", "lower", 1.0
+        ),
+        Metric(f"{label}: std of the inertia", max(stds.values()), "%", "lower", 0.3),
+    ]
+
+
+def true_values(found: Identification, truth: Airframe) -> dict[str, float]:
+    """The true values of the estimated quantities, by name. The simulation has no delays."""
+    true = {}
+    for name in FREE:
+        quantity = truth.get(name)
+        parts = [n for n in found.fit.values if n == name or n.startswith(f"{name}_")]
+        values = np.broadcast_to(quantity.value if quantity else 0.0, len(parts))
+        true |= dict(zip(parts, values.tolist(), strict=True))
+    return true
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -193,7 +275,7 @@ def main() -> None:
     parser.add_argument("--no-scipy", action="store_true")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    flight, truth, prior = flown(options.seconds)
+    flight, _, prior = flown(options.seconds)
 
     def ours() -> Identification:
         return identify([flight], prior, FREE)
@@ -210,14 +292,14 @@ def main() -> None:
         profile.runcall(ours)
         pstats.Stats(profile).sort_stats("tottime").print_stats(20)
     if importlib.util.find_spec("drone_models"):
-        peer = drone_models(flight, truth)
-        wall, theirs, said = timed(peer, 1)  # it compiles at each call
+        peer = by_drone_models(options.seconds)
         print(
-            f"drone-models: {wall:.1f} s, {theirs:.1f} s of processor, {theirs / work:.1f} times rotorid's: {said}",
+            f"drone-models: {peer.wall:.1f} s, {peer.seconds:.1f} s of processor, {peer.seconds / work:.1f} times rotorid's: "
+            f"{peer.result}",
             flush=True,
         )
     if not options.no_scipy:
-        peer = by_scipy(found.estimation, _MOST * work)
+        peer = by_scipy(found.estimation, FULL[-1] * work)
         print(
             f"scipy, 2-point: {peer.seconds:.1f} s of processor, {peer.seconds / work:.1f} times rotorid's, "
             f"{peer.evaluations} evaluations ({peer.message}); {peer.cost:.4g} times rotorid's cost, "

@@ -6,15 +6,16 @@ it, quaternions by their linear equation, in float32 as we do; its loss on the f
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import numpy as np
 
-from benchmarks.metrics import Metric
+from benchmarks.metrics import Metric, WrongResultError
+from rotorid import Samples
 from rotorid.codegen.native import Engine
 from rotorid.learning.architectures import multirotor_heads
 from rotorid.learning.knode import Training, TrainingState, learn_residual
@@ -28,33 +29,48 @@ from rotorid.models.system import GRAVITY, parameter_values
 from rotorid.simulation.wrench.flights import simulate_wrench_flight
 from rotorid.workflows.track.track import prepare_samples
 
+PEERS = ("torchdiffeq",)
+FULL = 9, (1, 25, 50), 7
+QUICK = 1, (1,), 1
+
 BATCH = 360  # windows, 1 % of those of the study
+PHYSICS = {"thrust_coefficient": 1.2 * 11.75e-4}
 _REST = 0.05  # s, until the threads of the peer no longer wait for work
 
 
-def benchmark(flights: int, horizons: tuple[int, ...], epochs: int, peer: bool) -> list[Metric]:
+def benchmark(flights: int, horizons: tuple[int, ...], epochs: int, peers: set[str]) -> list[Metric]:
     """Seconds of the fastest epoch, over all rows of the flights, for each horizon. The two take turns."""
-    with jax.enable_x64(True):
-        airframe = load_airframe("fully-actuated-hexarotor")
-        system = rigid_multirotor(airframe, "rotor_speed")
-        logs = [simulate_wrench_flight(airframe, "free-flight", seed) for seed in range(flights)]
-        samples = [prepare_samples(log, system, whole=True) for log in logs]
-        found = []
-        for horizon in horizons:
-            data = training_windows(system, samples, horizon, stride=max(1, horizon // 2))
-            found += _one(system, data, epochs, peer)
+    found = []
+    for horizon in horizons:
+        found += _one(hexarotor(), windows(flights, horizon), epochs, bool(peers))
     return found
+
+
+def hexarotor() -> RigidMultirotor:
+    return rigid_multirotor(load_airframe("fully-actuated-hexarotor"), "rotor_speed")
+
+
+def windows(flights: int, horizon: int) -> Windows:
+    """The windows of simulated flights of the hexarotor."""
+    with jax.enable_x64(True):
+        return training_windows(hexarotor(), _samples(flights), horizon, stride=max(1, horizon // 2))
+
+
+@functools.cache
+def _samples(flights: int) -> list[Samples]:
+    system, airframe = hexarotor(), load_airframe("fully-actuated-hexarotor")
+    logs = [simulate_wrench_flight(airframe, "free-flight", seed) for seed in range(flights)]
+    return [prepare_samples(log, system, whole=True) for log in logs]
 
 
 def _one(system: RigidMultirotor, data: Windows, epochs: int, peer: bool) -> list[Metric]:
     batch = min(BATCH, len(data.training))
     training = Training(batch=batch / len(data.training), epochs=epochs + 1)
-    physics = {"thrust_coefficient": 1.2 * 11.75e-4}
-    torch_epoch = _torch_epoch(system, data, batch, physics) if peer else None
+    torch_epoch = _torch_epoch(system, data, batch, PHYSICS) if peer else None
     ours, in_jax, theirs = [], [], []
     engines: tuple[tuple[Engine, list[float]], ...] = (("auto", ours), ("jax", in_jax))
     for engine, seconds in engines:
-        _take_turns(system, data, training, physics, engine, seconds, torch_epoch, theirs)
+        _take_turns(system, data, training, engine, seconds, torch_epoch, theirs)
     label = f"KNODE, horizon {data.horizon}, {len(data.training)} windows"
     found = [
         Metric(f"{label}: epoch", min(ours), "s", "lower", peer=min(theirs) if theirs else None),
@@ -69,7 +85,6 @@ def _take_turns(
     system: RigidMultirotor,
     data: Windows,
     training: Training,
-    physics: dict,
     engine: Engine,
     seconds: list[float],
     peer: Callable[[], float] | None,
@@ -87,7 +102,7 @@ def _take_turns(
         begun = time.perf_counter()
 
     learn_residual(
-        system, data, multirotor_heads("split"), training, members=[physics], engine=engine, on_epoch=turn
+        system, data, multirotor_heads("split"), training, members=[PHYSICS], engine=engine, on_epoch=turn
     )
     del seconds[0]
 
@@ -97,7 +112,7 @@ def _torch_epoch(system: RigidMultirotor, data: Windows, batch: int, physics: di
     import torch
     from torchdiffeq import odeint
 
-    number = partial(torch.tensor, dtype=torch.float32)
+    number = functools.partial(torch.tensor, dtype=torch.float32)
     p = parameter_values(system, **physics)
     start = {name: s.start for name, s in system.states.stored.items()}
     G = number(np.array(allocation(system.rotors, p["torque_ratio"], p["centre_of_mass"])))
@@ -163,7 +178,7 @@ def _torch_epoch(system: RigidMultirotor, data: Windows, batch: int, physics: di
     with torch.no_grad():
         theirs = float(batch_loss(first))
     if abs(theirs / ours - 1.0) > 0.01:
-        raise AssertionError(f"torchdiffeq's loss is {theirs:g}, ours {ours:g}: they do not do the same")
+        raise WrongResultError(f"torchdiffeq's loss is {theirs:g}, ours {ours:g}: they do not do the same")
     rng = np.random.default_rng(0)
 
     def epoch() -> float:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.metrics import Metric, interleaved, ratio
+from benchmarks.metrics import Metric, WrongResultError, interleaved, ratio
 from benchmarks.particles_models import (
     quadrotor_data,
     quadrotor_filter,
@@ -32,9 +32,14 @@ from rotorid.codegen.native import compiler
 from rotorid.estimators.particle.base import final_state
 from rotorid.estimators.run import stack
 
+PEERS = ("particles", "numba")
+FULL = 10_000, 1000, 7, 64
+QUICK = 200, 50, 1, 2
 
-def benchmark(particles: int, steps: int, rounds: int, filters: int, peer: bool) -> list[Metric]:
+
+def benchmark(particles: int, steps: int, rounds: int, filters: int, peers: set[str]) -> list[Metric]:
     """Microseconds of a step of so many particles."""
+    peer = set(PEERS) <= peers
     with jax.enable_x64(True):
         scalar, samples = scalar_filter(particles), scalar_data(steps)
         of_peer = scalar_peer(samples, particles) if peer else None
@@ -78,9 +83,9 @@ def same_model(label: str, ours: list[float], peer: list[float]) -> None:
     apart = np.mean(ours) - np.mean(peer)
     error = math.sqrt(sum(np.var(l, ddof=1) / len(l) for l in (ours, peer)))  # noqa: E741
     if len(ours) > 2 and abs(apart) > 4.0 * error:
-        raise AssertionError(
-            f"{label}: log-likelihood of `particles` is {np.mean(peer):g}, ours {np.mean(ours):g}, which is more than 4 "
-            f"standard errors of {error:.2g} off: not the same model"
+        raise WrongResultError(
+            f"{label}: mean log-likelihoods {np.mean(ours):g} and {np.mean(peer):g} differ by more than four standard errors "
+            f"of {error:.2g}: not the same model"
         )
 
 

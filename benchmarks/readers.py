@@ -19,6 +19,10 @@ from benchmarks.metrics import Metric, interleaved
 from rotorid import Flight, read, write_table
 from rotorid.logs import Signal
 
+PEERS = ("pyulog", "pymavlink")
+FULL = 3, 300.0
+QUICK = 1, 1.0
+
 RECORDED = {
     "PX4 .ulg": ("px4_sih/dev.ulg", "pyulog"),
     "ArduPilot .BIN": ("ardupilot_sitl/dev.BIN", "pymavlink"),
@@ -26,13 +30,24 @@ RECORDED = {
 }
 
 
-def benchmark(rounds: int, table_seconds: float, peers: bool) -> list[Metric]:
+def recorded_flights() -> Path:
+    """The folder of recorded flights."""
+    return Path(os.environ.get("ROTORID_FLIGHTS", Path(__file__).parents[2] / "shared" / "flights"))
+
+
+def absent() -> str:
+    """Why rows of recorded logs are not measured; empty where they are."""
+    folder = recorded_flights()
+    missing = [path for path, _ in RECORDED.values() if not (folder / path).is_file()]
+    return f"no {' and '.join(missing)} in {folder} (set ROTORID_FLIGHTS)" if missing else ""
+
+
+def benchmark(rounds: int, table_seconds: float, peers: set[str]) -> list[Metric]:
     """MB/s of every reader that finds a file."""
-    folder = Path(os.environ.get("ROTORID_FLIGHTS", Path(__file__).parents[2] / "shared" / "flights"))
-    found = []
+    folder, found = recorded_flights(), []
     for name, (path, peer) in RECORDED.items():
         if (folder / path).is_file():
-            found += _measure(name, folder / path, rounds, peer if peers else None)
+            found += _measure(name, folder / path, rounds, peer if peer in peers else None)
     with tempfile.TemporaryDirectory() as scratch:
         for ending in (".csv", ".parquet"):
             path = write_table(_table(table_seconds), Path(scratch) / f"flight{ending}")

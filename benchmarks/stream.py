@@ -12,8 +12,12 @@ from benchmarks import flights, peer_model
 from benchmarks.metrics import Metric
 from rotorid import Stream, ekf, ukf
 
+PEERS = ("filterpy",)
+FULL = 10.0, 9
+QUICK = 1.0, 2
 
-def benchmark(seconds: float, rounds: int, peers: bool) -> list[Metric]:
+
+def benchmark(seconds: float, rounds: int, peers: set[str]) -> list[Metric]:
     """Latency of a step, and the error of the mass, of both filters."""
     made = flights.make(1, seconds, seed=1)
     rows = made.rows(0)

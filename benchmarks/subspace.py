@@ -14,21 +14,25 @@ from rotorid.identification.linear import fit_subspace
 from rotorid.identification.linear.model import Experiment
 from rotorid.studies.lpv.standard import NOISE, TRUE, third_order_data
 
+PEERS = ("nfoursid",)
+FULL = 4000, 7
+QUICK = 500, 1
+
 ORDER, HORIZON = 3, 15
 
 
-def benchmark(rows: int, rounds: int, peer: bool) -> list[Metric]:
+def benchmark(rows: int, rounds: int, peers: set[str]) -> list[Metric]:
     """Seconds of one fit, and the largest error of a discrete pole over five draws."""
     runs = [third_order_data(rows, NOISE, seed) for seed in range(5)]
     calls = {"ours": lambda: _ours(runs[0])}
-    if peer:
+    if peers:
         calls["nfoursid"] = lambda: _nfoursid(runs[0])
     took = interleaved(calls, rounds)
     label = f"subspace, {rows} rows, {HORIZON} block rows"
     true = TRUE.to_discrete(runs[0].dt).poles
     found = [
         Metric(
-            f"{label}: fit", min(took["ours"]), "s", "lower", peer=min(took["nfoursid"]) if peer else None
+            f"{label}: fit", min(took["ours"]), "s", "lower", peer=min(took["nfoursid"]) if peers else None
         ),
         Metric(
             f"{label}: error of the poles",
@@ -36,10 +40,10 @@ def benchmark(rows: int, rounds: int, peer: bool) -> list[Metric]:
             "1",
             "lower",
             0.1,
-            peer=_error(_nfoursid, runs, true) if peer else None,
+            peer=_error(_nfoursid, runs, true) if peers else None,
         ),
     ]
-    if peer:
+    if peers:
         found.insert(
             0, Metric(f"{label}: nfoursid / ours", ratio(took["nfoursid"], took["ours"]), "x", "higher", 0.5)
         )
