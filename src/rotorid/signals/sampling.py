@@ -331,7 +331,8 @@ def _values_at_rows(
         for j in range(values.shape[1]):
             y[mask, j] = np.bincount(rows, values[is_near, j], len(t))[mask] / counts[mask]
         return y, mask
-    rows = np.unique(row[is_near])
+    rows = row[is_near]
+    rows = rows[np.diff(rows, prepend=-1) > 0]
     interpolated, is_valid = interpolate_signal(signal, t[rows])
     y[rows[is_valid]], mask[rows[is_valid]] = interpolated[is_valid], True
     return y, mask

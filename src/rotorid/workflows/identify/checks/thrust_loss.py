@@ -116,12 +116,38 @@ class _Row(NamedTuple):
 def _best_row(
     rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, first: int, last: int
 ) -> _Row:
-    """The best of at most `_TRIED` rows between two rows."""
+    """The best of at most `_TRIED` rows between two rows. Where these are further apart than one row, they are compared with
+    the Huber weights of the middle one."""
     step = max(-(-(last - first) // _TRIED), 1)
     tried = np.arange(first, last + 1, step)
+    if step > 1:
+        tried = tried[[np.argmin(_weighted_misfit(rows, G, rotor, tried))]]
     share, std, misfit = share_lost(rows, G, rotor, tried)
     best = int(np.argmin(misfit))
     return _Row(int(tried[best]), step, float(share[best]), float(std[best]))
+
+
+def _weighted_misfit(
+    rows: TorqueBalance, G: Float[np.ndarray, "3 rotors"], rotor: int, tried: Int[np.ndarray, " k"]
+) -> Float[np.ndarray, " k"]:
+    """Misfit of all rows for a loss before each of these rows, with the Huber weights of a loss before the middle one."""
+    n = len(rows.t)
+    middle = np.arange(n) >= tried[len(tried) // 2]
+    misfit = np.zeros(len(tried))
+    for axis in range(3):
+        lost = G[axis, rotor] * rows.thrust[:, rotor]
+        x = np.column_stack([rows.thrust, rows.rate[:, axis], np.ones(n), np.where(middle, lost, 0.0)])
+        y = rows.torque[:, axis]
+        size = np.sqrt(np.mean(x**2, axis=0))
+        _, _, (weight,) = _robust(x[None] / np.where(size > 0.0, size, 1.0), y, np.ones((1, n)))
+        root = np.sqrt(weight)
+        q, _ = np.linalg.qr(root[:, None] * x[:, :-1])
+        y, lost = root * y, root * lost
+        y = y - q @ (q.T @ y)
+        after = np.cumsum((lost[:, None] * np.column_stack([y, lost, q]))[::-1], axis=0)[::-1][tried]
+        left = np.maximum(after[:, 1] - np.sum(after[:, 2:] ** 2, axis=1), 1e-12 * after[:, 1] + 1e-300)
+        misfit += np.log(np.maximum(y @ y - after[:, 0] ** 2 / left, 1e-300))
+    return misfit
 
 
 def share_lost(
@@ -161,7 +187,7 @@ def _share_lost(
         x[..., rotors + 1] = rows.rate[:, axis]
         size = np.sqrt(np.mean(x**2, axis=1))
         size = np.where(size > 0.0, size, 1.0)
-        b, P = _robust(x / size[:, None], rows.torque[:, axis], weights)
+        b, P, _ = _robust(x / size[:, None], rows.torque[:, axis], weights)
         b, P = b / size, P / (size[:, :, None] * size[:, None])
         residual = weights * (rows.torque[:, axis] - (x @ b[..., None])[..., 0])
         misfit += np.log(np.maximum(np.mean(np.abs(residual), axis=1), 1e-300))
@@ -226,9 +252,9 @@ def _search(
 
 def _robust(
     x: Float[np.ndarray, "k n m"], y: Float[np.ndarray, " n"], weights: Float[np.ndarray, "k n"]
-) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m m"]]:
-    """Solutions of y = x b with Huber weights, and their covariances, which allow for the correlation of neighbouring rows.
-    weights: 1 of rows that count, 0 of others, as many in each."""
+) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m m"], Float[np.ndarray, "k n"]]:
+    """Solutions of y = x b with Huber weights; their covariances, which allow for the correlation of neighbouring rows; the
+    weights. weights: 1 of rows that count, 0 of others, as many in each."""
     is_used, transposed, (k, _, m) = weights > 0.0, x.swapaxes(1, 2), x.shape
     weight, residual, s, b, P = weights, y, np.zeros(k), np.zeros((k, m, 1)), np.zeros((k, m, m))
     for _ in range(_PASSES):
@@ -241,4 +267,4 @@ def _robust(
     residual = weight * residual
     products = np.sum(residual[:, 1:] * residual[:, :-1], axis=1)
     r = np.clip(products / np.maximum(np.sum(residual**2, axis=1), 1e-300), -0.6, 0.9)
-    return b[..., 0], (s**2 * (1.0 + r) / (1.0 - r))[:, None, None] * P
+    return b[..., 0], (s**2 * (1.0 + r) / (1.0 - r))[:, None, None] * P, weight
