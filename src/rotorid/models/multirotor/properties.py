@@ -128,9 +128,8 @@ class RotorSet:
         c = np.clip(
             (command - self.thrust_curve.zero) / (self.thrust_curve.full - self.thrust_curve.zero), 0.0, 1.0
         )
-        return np.polynomial.Polynomial(self.thrust_curve.coefficients)(c) / sum(
-            self.thrust_curve.coefficients
-        )
+        coefficients = self.thrust_curve.coefficients
+        return np.polynomial.polynomial.polyval(c, coefficients) / sum(coefficients)
 
     def thrust_fraction_in_range(self, c: Numbers) -> Numbers:
         """The same over c, which runs from 0 at the command `zero` of the curve to 1 at its command `full`."""
