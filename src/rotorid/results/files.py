@@ -61,8 +61,13 @@ _PLAIN: Final = frozenset((str, int, bool))
 def to_plain(value: Any) -> Any:
     """Convert a value to what JSON can hold: dataclasses to objects, sequences to lists, nonfinite numbers
     to null, severities to words."""
-    if value is None or type(value) in _PLAIN:
+    kind = type(value)
+    if value is None or kind in _PLAIN:
         return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is dict:
+        return {str(k): to_plain(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
