@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -77,6 +78,7 @@ def golden_files(name: str, precision: Literal["double", "float"]) -> dict[str, 
 
 FULL = tuple(MAKERS), 10
 QUICK = ("EKF",), 2
+PRECISIONS: tuple[Literal["double", "float"], ...] = ("double", "float")
 FLAGS = "-O3 -fstack-usage"
 UNIT = Path(__file__).with_name("matrix_product.c")
 TURNS = 3
@@ -87,14 +89,19 @@ def benchmark(names: Sequence[str], rounds: int) -> list[Metric]:
     """What each of these is on this machine, in double and in single precision. rounds: of the golden samples, in each turn."""
     found = []
     for name in names:
-        for precision in ("double", "float"):
-            files = golden_files(name, precision)
-            with tempfile.TemporaryDirectory() as folder:
-                found += _measured(Path(folder), files, f"{name}, C in {precision}", rounds)
+        exports = {precision: golden_files(name, precision) for precision in PRECISIONS}
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = {precision: Path(scratch) / precision for precision in PRECISIONS}
+            with ThreadPoolExecutor(len(folders)) as pool:
+                list(pool.map(_build, folders.values(), exports.values()))
+            for precision, folder in folders.items():
+                found += _measured(folder, exports[precision], f"{name}, C in {precision}", rounds)
     return found
 
 
-def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) -> list[Metric]:
+def _build(folder: Path, files: dict[str, bytes]) -> None:
+    """The golden test and the matrix product, compiled in a new folder."""
+    folder.mkdir()
     for file, content in files.items():
         (folder / file).write_bytes(content)
     compiler = os.environ.get("CC", "cc")
@@ -102,6 +109,9 @@ def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) ->
     subprocess.run(["make", "-s", "golden", f"CC={compiler}", f"CFLAGS={FLAGS}"], cwd=folder, check=True)
     unit = [*shlex.split(compiler), *FLAGS.split(), f"-Dreal={real}", str(UNIT), "-o", "unit", "-lm"]
     subprocess.run(unit, cwd=folder, check=True)
+
+
+def _measured(folder: Path, files: dict[str, bytes], label: str, rounds: int) -> list[Metric]:
     steps, products, difference = [], [], 0.0
     for _ in range(TURNS):
         golden, product = (
