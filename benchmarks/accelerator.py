@@ -192,7 +192,7 @@ def _run_particles(sizes: Sizes, samples: Samples, engine: Engine, seconds: dict
     """The log-likelihood of each key."""
     filter_, on_device = quadrotor_filter(sizes.particles), jax.tree.map(jnp.asarray, samples)
     keys = jax.random.split(jax.random.key(1 if engine == "c" else 2), KEYS)
-    estimates = [run(filter_, on_device, key, engine=engine) for key in keys]
+    estimates = [jax.block_until_ready(run(filter_, on_device, key, engine=engine)) for key in keys]
     seconds["particles"] = _fastest(
         lambda: jax.block_until_ready(run(filter_, on_device, keys[0], engine=engine)), sizes.rounds
     )
