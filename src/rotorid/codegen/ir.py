@@ -159,4 +159,23 @@ class Routine(Statement):
         return "\n".join(routine_lines(self.kind, self.shapes, operands, results))
 
 
+@dataclasses.dataclass(frozen=True)
+class Call(Statement):
+    """A call of the C function of a program. arguments, results: its columns. memory: its memory, None if it needs none."""
+
+    name: str
+    arguments: Address
+    results: Address
+    memory: Address | None
+
+    def addresses(self) -> Iterator[Address]:
+        yield from (self.arguments, self.results)
+        if self.memory is not None:
+            yield self.memory
+
+    def c_text(self, place: Place) -> str:
+        memory = "m" if self.memory is None else place(self.memory).pointer
+        return f"{self.name}({place(self.arguments).pointer}, {place(self.results).pointer}, {memory});"
+
+
 AnyStatement = Compute | Loop | Statement

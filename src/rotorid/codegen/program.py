@@ -10,10 +10,11 @@ so m keeps nothing between calls.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -28,6 +29,7 @@ from rotorid.codegen.emit import CProgram, emit
 from rotorid.codegen.ir import (
     Address,
     AnyStatement,
+    Call,
     Compute,
     Copy,
     Elementwise,
@@ -38,7 +40,7 @@ from rotorid.codegen.ir import (
 )
 from rotorid.codegen.memory import Spans
 from rotorid.codegen.primitives import Value, is_traced, zero_as
-from rotorid.codegen.routines import is_routine, kind_of, overwrites
+from rotorid.codegen.routines import is_routine, is_shared, kind_of, overwrites
 
 LOOPED = 4_000
 """A scan with more scalar operations in all iterations stays a loop."""
@@ -64,6 +66,22 @@ _CALLS = (
     "custom_jvp_call",
     "custom_vjp_call",
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Function:
+    """A function of a program in C.
+
+    used: its arguments that it reads; behind them it takes the constants with these indices. numbers: of each result, the place
+    of each number among those that it gives, or its value. size: how many numbers it gives.
+    """
+
+    name: str
+    program: CProgram
+    used: Sequence[int]
+    constants: Sequence[int]
+    numbers: Sequence[Sequence[int | float]]
+    size: int
 
 
 @dataclasses.dataclass
@@ -101,7 +119,7 @@ def c_program(
     Raises:
         UnsupportedPrimitiveError: a primitive has no rule.
     """
-    writer = _Writer(name, looped, constants)
+    writer = _Writer(name, looped, constants, ca.SX.sym("zero"), {})
     with jax.enable_x64(True), zero_as(writer.zero):
         return writer.write(closed)
 
@@ -123,12 +141,25 @@ def straight_operations(jaxpr: Any) -> int:
 class _Writer:
     """Writes one program (see `c_program`)."""
 
-    def __init__(self, name: str, looped: int, constants: Constants | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        looped: int,
+        constants: Constants | None,
+        zero: ca.SX,
+        functions: dict[int, _Function],
+    ) -> None:
+        """zero: see `zero_as`. functions: those written so far for the whole program, by the identity of their jaxprs."""
         self._name = name
         self._looped = looped
         self._constants = constants
         self._run = runner(self._constant)
-        self.zero = ca.SX.sym("zero")
+        self.zero = zero
+        self._functions = functions
+        self._called: dict[str, None] = {}
+        self._constant_symbols: dict[int, ca.SX] = {}
+        self._size = 0
+        """How many arguments there are."""
         self._statements: list[AnyStatement] = []
         self._frames: list[_Frame] = []
         self._spans = Spans()
@@ -140,21 +171,56 @@ class _Writer:
         """Addresses of the symbols, by the identity of their nodes, which the symbols keep alive."""
 
     def write(self, closed: Any) -> CProgram:
-        arguments, start = [], 0
         if self._constants is not None:
-            start = self._constants.values.size
-            self._constant_symbols = self._symbols(Address("x", 0), (start,)).tolist()
-        for variable in closed.jaxpr.invars:
+            for index in range(self._constants.values.size):
+                self._constant_symbol(index)
+        results = self._block(closed.jaxpr, closed.consts, self._arguments(closed.jaxpr))
+        self._compute([e for value in results for e in value.ravel().tolist()], Address("y", 0))
+        program = self._emit()
+        parts = [unit for function in self._functions.values() for unit in function.program.units]
+        return CProgram([*program.units, *parts], program.memory)
+
+    def function(self, closed: Any) -> _Function:
+        """Write a jaxpr as a function of this program. Its results are the numbers that differ, in the order of their first
+        occurrence."""
+        arguments = self._arguments(closed.jaxpr)
+        size = self._size
+        results = self._block(closed.jaxpr, closed.consts, arguments)
+        distinct: dict[int, ca.SX] = {}
+        for value in results:
+            distinct |= {e.element_hash(): e for e in value.ravel().tolist() if isinstance(e, ca.SX)}
+        places = {key: k for k, key in enumerate(distinct)}
+        self._compute([*distinct.values()], Address("y", 0))
+        numbers = [
+            [places[e.element_hash()] if isinstance(e, ca.SX) else float(e) for e in value.ravel().tolist()]
+            for value in results
+        ]
+        used = sorted(k for k in _positions_read(self._statements, [v.size for v in arguments]) if k < size)
+        return _Function(self._name, self._emit(), used, [*self._constant_symbols], numbers, len(places))
+
+    def _emit(self) -> CProgram:
+        tables = [f"static const num {name}[] = {{{numbers}}};" for numbers, name in self._tables.items()]
+        called = [f"void {name}(const num *x, num *y, num *m);" for name in self._called]
+        return emit(self._name, self._statements, self._spans, [*tables, *called])
+
+    def _arguments(self, jaxpr: Any) -> list[Value]:
+        """Symbols for the variables of a jaxpr, as further arguments."""
+        arguments = []
+        for variable in jaxpr.invars:
             shape = variable.aval.shape
             if jax.numpy.issubdtype(variable.aval.dtype, jax.dtypes.extended):
                 arguments.append(np.empty(0, dtype=object))
                 continue
-            arguments.append(self._symbols(Address("x", start), shape))
-            start += math.prod(shape)
-        results = self._block(closed.jaxpr, closed.consts, arguments)
-        self._compute([e for value in results for e in value.ravel().tolist()], Address("y", 0))
-        tables = [f"static const num {name}[] = {{{numbers}}};" for numbers, name in self._tables.items()]
-        return emit(self._name, self._statements, self._spans, tables)
+            arguments.append(self._symbols(Address("x", self._size), shape))
+            self._size += math.prod(shape)
+        return arguments
+
+    def _constant_symbol(self, index: int) -> ca.SX:
+        """The symbol of a constant that is an argument."""
+        if index not in self._constant_symbols:
+            self._constant_symbols[index] = self._symbols(Address("x", self._size), ()).item()
+            self._size += 1
+        return self._constant_symbols[index]
 
     def _constant(self, atom: Any, constant: Any) -> Value:
         """The value of a literal or of a constant variable, with the symbols of the numbers that are arguments."""
@@ -164,7 +230,7 @@ class _Writer:
             return array
         value = np.empty(array.size, dtype=object)
         for k, (number, index) in enumerate(zip(array.ravel().tolist(), indices, strict=True)):
-            value[k] = number if index is None else self._constant_symbols[index]
+            value[k] = number if index is None else self._constant_symbol(index)
         return value.reshape(array.shape)
 
     def _block(self, jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Value]) -> list[Value]:
@@ -178,6 +244,8 @@ class _Writer:
             inputs = [value_of(atom, frame.environment, self._constant) for atom in equation.invars]
             if _is_loop(equation, self._looped) and any(map(is_traced, inputs)):
                 outputs = self._loop(equation, inputs)
+            elif is_shared(equation) and any(map(is_traced, inputs)):
+                outputs = self._call(equation, inputs)
             elif is_routine(equation) and any(map(is_traced, inputs)):
                 outputs = self._routine(equation, inputs)
             elif _is_elementwise(equation) and any(map(is_traced, inputs)):
@@ -247,6 +315,38 @@ class _Writer:
             column += y.size
         return [*carry_symbols, *stacks]
 
+    def _call(self, equation: Any, inputs: list[Value]) -> list[Value]:
+        """A call of a function that is written once."""
+        closed = equation.params["jaxpr"]
+        if id(closed.jaxpr) not in self._functions:
+            name = f"{self._name.split('_shared')[0]}_shared{len(self._functions)}"
+            writer = _Writer(name, self._looped, self._constants, self.zero, self._functions)
+            self._functions[id(closed.jaxpr)] = writer.function(closed)
+        function = self._functions[id(closed.jaxpr)]
+        self._called[function.name] = None
+        flat = [e for value in inputs for e in value.ravel().tolist()]
+        constants = [self._constant_symbol(index) for index in function.constants]
+        column = self._reserve(len(flat) + len(constants))
+        passed = {column.offset(k): flat[k] for k in function.used}
+        passed |= {column.offset(len(flat) + k): e for k, e in enumerate(constants)}
+        elements = np.empty(len(passed), dtype=object)
+        elements[:] = [*passed.values()]
+        targets = {e.element_hash(): target for target, e in passed.items() if isinstance(e, ca.SX)}
+        (stored,) = self._materialise([elements], targets)
+        copies = {target: e for target, e in zip(passed, stored.tolist(), strict=True) if self._address(e) != target}
+        self._compute_to([*copies.values()], [*copies])
+        results = self._reserve(function.size)
+        memory = self._reserve(function.program.memory) if function.program.memory else None
+        self._statements.append(Call(function.name, column, results, memory))
+        symbols = self._symbols(results, (function.size,)).tolist()
+        values = []
+        for numbers, variable in zip(function.numbers, equation.outvars, strict=True):
+            flat = np.empty(len(numbers), dtype=object)
+            for k, number in enumerate(numbers):
+                flat[k] = symbols[number] if isinstance(number, int) else number
+            values.append(self._mark_materialised(flat.reshape(variable.aval.shape)))
+        return values
+
     def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """A matrix routine on arrays in memory."""
         operands = []
@@ -298,8 +398,11 @@ class _Writer:
         self._compute(elements, address)
         return Operand(address, is_array=True)
 
-    def _materialise(self, values: list[Value]) -> list[Value]:
-        """Store all expressions that are used later, and return the values as symbols of their addresses."""
+    def _materialise(self, values: list[Value], targets: Mapping[int, Address] | None = None) -> list[Value]:
+        """Store all expressions that are used later, and return the values as symbols of their addresses.
+
+        targets: addresses of some expressions, by their hashes; the others are stored where there is room.
+        """
         variables = [(frame, v) for frame in self._frames for v in frame.live_variables()]
         stored: dict[int, ca.SX] = {}
         computed: list[ca.SX] = []
@@ -310,11 +413,11 @@ class _Writer:
                 if isinstance(e, ca.SX) and not e.is_symbolic() and not e.is_constant()
             }
             expressions = {key: e for key, e in expressions.items() if key not in stored}
-            stored |= zip(
-                expressions,
-                self._symbols(self._reserve(len(expressions)), (len(expressions),)).tolist(),
-                strict=True,
-            )
+            places = {key: targets[key] for key in expressions if targets and key in targets}
+            rest = [key for key in expressions if key not in places]
+            start = self._reserve(len(rest))
+            places |= {key: start.offset(k) for k, key in enumerate(rest)}
+            stored |= {key: self._symbols(places[key], ()).item() for key in expressions}
             computed += expressions.values()
         self._compute_to(computed, [self._addresses[e.element_hash()][0] for e in stored.values()])
 
@@ -372,6 +475,27 @@ class _Writer:
         return Address("m", self._spans.reserve(size))
 
 
+def _positions_read(statements: Sequence[AnyStatement], sizes: Sequence[int]) -> set[int]:
+    """Positions of the arguments that statements read; all of an argument that not only straight-line code reads.
+
+    sizes: of the arguments.
+    """
+    ends = [*itertools.accumulate(sizes)]
+    positions: set[int] = set()
+    for statement in statements:
+        if isinstance(statement, Loop):
+            positions |= _positions_read(statement.body, sizes)
+            continue
+        for address in statement.addresses():
+            if address.array != "x":
+                continue
+            positions.add(address.position)
+            if not isinstance(statement, Compute) and address.position < ends[-1]:
+                k = bisect.bisect_right(ends, address.position)
+                positions |= set(range(ends[k] - sizes[k], ends[k]))
+    return positions
+
+
 def _is_loop(equation: Any, looped: int = LOOPED) -> bool:
     return equation.primitive.name == "scan" and scalar_operations(equation) > looped
 
@@ -393,6 +517,7 @@ def _is_elementwise(equation: Any) -> bool:
 def _contains_loop(equation: Any, looped: int) -> bool:
     return any(
         _is_loop(e, looped)
+        or is_shared(e)
         or is_routine(e)
         or _is_elementwise(e)
         or (e.primitive.name in _CALLS and _contains_loop(e, looped))

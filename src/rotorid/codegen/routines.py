@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rotorid.numerics.compact import ROUTINE
+from rotorid.numerics.compact import ROUTINE, SHARED
 
 LEAST = 700
 """A call of fewer multiplications is written out."""
@@ -31,6 +31,12 @@ def is_routine(equation: Any) -> bool:
     kind, shapes = name.removeprefix(ROUTINE), [v.aval.shape for v in equation.invars]
     axes = [2, 1] if kind == "times" else [2] * len(shapes)
     return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= LEAST
+
+
+def is_shared(equation: Any) -> bool:
+    """Whether an equation of a jaxpr calls a shared function."""
+    name = equation.params.get("name", "")
+    return isinstance(name, str) and name.startswith(SHARED)
 
 
 def overwrites(equation: Any) -> bool:

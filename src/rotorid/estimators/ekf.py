@@ -28,6 +28,7 @@ from rotorid.estimators.tuning import Tuning
 from rotorid.models.joint import Joint
 from rotorid.models.system import System
 from rotorid.numerics.cholesky import whiten
+from rotorid.numerics.compact import shared
 from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.integrators import Method
 from rotorid.numerics.products import mirrored, product
@@ -85,17 +86,41 @@ class EKF(AbstractGaussianFilter):
             hP = product(h, P)
             r = jnp.where(m[slot], R[slot], 1.0)
             S = product(hP, h.T) + jnp.diag(r)
-            w, A, inverse = whiten(S, innovation[slot] - h @ correction, hP, jnp.eye(len(r), dtype=r.dtype))
-            distance = w @ w
-            is_accepted = trusted[i] | (
-                distance <= chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
+            passes = trusted[i], chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
+            P, K, change, distance, is_accepted = _block_update(
+                P, hP, S, innovation[slot] - h @ correction, *passes
             )
-            A, inverse, used = (jnp.where(is_accepted, B, 0.0) for B in (A, inverse, w))
-            P = mirrored(joseph_update(P - product(A.T, A), h, r, product(A.T, inverse), direct))
-            correction = correction + used @ A
-            nis = nis + jnp.where(is_accepted, distance, 0.0)
+            P = mirrored(joseph_update(P, h, r, K, direct))
+            correction = correction + change
+            nis = nis + distance
             accepted.append(is_accepted)
         return MeasurementUpdate(correction, P, jnp.stack(accepted), innovation, innovation_std, nis)
+
+
+@shared
+def _block_update(
+    P: Float[Array, "n n"],
+    hP: Float[Array, "m n"],
+    S: Float[Array, "m m"],
+    innovation: Float[Array, " m"],
+    is_trusted: Bool[Array, ""],
+    gate: Float[Array, ""],
+) -> tuple[
+    Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"], Float[Array, ""], Bool[Array, ""]
+]:
+    """P - A^T A, the gain A^T L^-1, the correction, the normalised innovation squared, and whether the block is accepted: it is
+    trusted, or its distance is at most the gate. All but the last are P or 0 for a block that is not."""
+    w, A, inverse = whiten(S, innovation, hP, jnp.eye(len(innovation), dtype=innovation.dtype))
+    distance = w @ w
+    is_accepted = is_trusted | (distance <= gate)
+    A, inverse, used = (jnp.where(is_accepted, B, 0.0) for B in (A, inverse, w))
+    return (
+        mirrored(P - product(A.T, A)),
+        product(A.T, inverse),
+        used @ A,
+        jnp.where(is_accepted, distance, 0.0),
+        is_accepted,
+    )
 
 
 def ekf(system: System, *, method: Method = "midpoint", agile: bool = True, **tuning: Any) -> EKF:
