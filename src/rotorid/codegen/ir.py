@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from rotorid.codegen.routines import routine_lines
+from rotorid.codegen.routines import Rows, congruence_lines, routine_lines
 
 
 class Address(NamedTuple):
@@ -157,6 +157,23 @@ class Routine(Statement):
         operands = [o if isinstance(o, str) else place(o).pointer for o in self.operands]
         results = [place(result).pointer for result in self.results]
         return "\n".join(routine_lines(self.kind, self.shapes, operands, results))
+
+
+@dataclasses.dataclass(frozen=True)
+class Congruence(Statement):
+    """F P F^T + diag(q) (see `routines`). rows: of F. columns: how many it has. places: of its numbers, P, q, F P and the result;
+    None for what there is none of."""
+
+    rows: Rows
+    columns: int
+    places: Sequence[Address | None]
+
+    def addresses(self) -> Iterator[Address]:
+        yield from (address for address in self.places if address is not None)
+
+    def c_text(self, place: Place) -> str:
+        pointers = ["" if address is None else place(address).pointer for address in self.places]
+        return "\n".join(congruence_lines(self.rows, self.columns, pointers))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,6 +31,7 @@ from rotorid.codegen.ir import (
     AnyStatement,
     Call,
     Compute,
+    Congruence,
     Copy,
     Elementwise,
     Loop,
@@ -40,7 +41,15 @@ from rotorid.codegen.ir import (
 )
 from rotorid.codegen.memory import Spans
 from rotorid.codegen.primitives import Value, is_traced, zero_as
-from rotorid.codegen.routines import is_routine, is_shared, kind_of, overwrites
+from rotorid.codegen.routines import (
+    is_routine,
+    is_shared,
+    kind_of,
+    least,
+    multiplications,
+    overwrites,
+    sparse_rows,
+)
 
 LOOPED = 4_000
 """A scan with more scalar operations in all iterations stays a loop."""
@@ -326,15 +335,9 @@ class _Writer:
         self._called[function.name] = None
         flat = [e for value in inputs for e in value.ravel().tolist()]
         constants = [self._constant_symbol(index) for index in function.constants]
+        passed = {k: flat[k] for k in function.used} | {len(flat) + k: e for k, e in enumerate(constants)}
         column = self._reserve(len(flat) + len(constants))
-        passed = {column.offset(k): flat[k] for k in function.used}
-        passed |= {column.offset(len(flat) + k): e for k, e in enumerate(constants)}
-        elements = np.empty(len(passed), dtype=object)
-        elements[:] = [*passed.values()]
-        targets = {e.element_hash(): target for target, e in passed.items() if isinstance(e, ca.SX)}
-        (stored,) = self._materialise([elements], targets)
-        copies = {target: e for target, e in zip(passed, stored.tolist(), strict=True) if self._address(e) != target}
-        self._compute_to([*copies.values()], [*copies])
+        self._store({column.offset(k): e for k, e in passed.items()})
         results = self._reserve(function.size)
         memory = self._reserve(function.program.memory) if function.program.memory else None
         self._statements.append(Call(function.name, column, results, memory))
@@ -347,8 +350,46 @@ class _Writer:
             values.append(self._mark_materialised(flat.reshape(variable.aval.shape)))
         return values
 
+    def _store(self, passed: Mapping[Address, Any]) -> None:
+        """Write elements to addresses, and store all expressions that are used later."""
+        elements = np.empty(len(passed), dtype=object)
+        elements[:] = [*passed.values()]
+        targets = {e.element_hash(): target for target, e in passed.items() if isinstance(e, ca.SX)}
+        (stored,) = self._materialise([elements], targets)
+        copies = {
+            target: e
+            for target, e in zip(passed, stored.tolist(), strict=True)
+            if self._address(e) != target
+        }
+        self._compute_to([*copies.values()], [*copies])
+
+    def _congruence(self, inputs: list[Value]) -> list[Value]:
+        """F P F^T + diag(q) by loops over what F holds."""
+        F, *others = inputs
+        rows, numbers = sparse_rows(F)
+        places, passed = [], {}
+        for elements in (numbers, *(value.ravel().tolist() for value in others)):
+            addresses = [self._address(e) for e in elements]
+            if not elements or all(not isinstance(e, ca.SX) and e == 0.0 for e in elements):
+                places.append(None)
+            elif contiguous(addresses):
+                places.append(addresses[0])
+            else:
+                places.append(self._reserve(len(elements)))
+                passed |= {places[-1].offset(k): e for k, e in enumerate(elements)}
+        self._store(passed)
+        m, n = F.shape
+        product, result = self._reserve(m * n), self._reserve(m * m)
+        self._statements.append(Congruence(rows, n, [*places, product, result]))
+        return [self._mark_materialised(self._symbols(result, (m, m)))]
+
     def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
-        """A matrix routine on arrays in memory."""
+        """A matrix routine on arrays in memory; what would be short is written out."""
+        if multiplications(kind_of(equation), inputs) < least(kind_of(equation)):
+            (inner,) = inner_jaxprs(equation, closed=True)
+            return self._block(inner.jaxpr, inner.consts, inputs)
+        if kind_of(equation) == "congruence_plus":
+            return self._congruence(inputs)
         operands = []
         for value in self._materialise(inputs):
             elements = value.ravel().tolist()

@@ -4,6 +4,7 @@
     times(A, v)         A v
     tria(A)             L with L L^T = A A^T, by modified Gram-Schmidt on the rows of A
     forward_eliminate(S, B)    L^-1 B and the squares of L's diagonal, where L L^T = S
+    congruence_plus(F, P, q)   F P F^T + diag(q) of a symmetric P, without the zeros of F, which are known while tracing
 
 The order of operations is that of the functions of the same names in `rotorid.numerics`, except in the sums of tria.
 """
@@ -14,10 +15,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import casadi as ca
+import numpy as np
+
 from rotorid.numerics.compact import ROUTINE, SHARED
 
 LEAST = 700
 """A call of fewer multiplications is written out."""
+
+_LEAST_CONGRUENCE = 300
+"""A congruence of fewer multiplications is written out."""
 
 _SUMS = 8
 """A scalar product is summed in so many parts, which the processor adds side by side."""
@@ -29,14 +36,86 @@ def is_routine(equation: Any) -> bool:
     if not isinstance(name, str) or name.removeprefix(ROUTINE) not in _WORK or not name.startswith(ROUTINE):
         return False
     kind, shapes = name.removeprefix(ROUTINE), [v.aval.shape for v in equation.invars]
-    axes = [2, 1] if kind == "times" else [2] * len(shapes)
-    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= LEAST
+    axes = {"times": [2, 1], "congruence_plus": [2, 2, 1]}.get(kind, [2] * len(shapes))
+    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= least(kind)
 
 
 def is_shared(equation: Any) -> bool:
     """Whether an equation of a jaxpr calls a shared function."""
     name = equation.params.get("name", "")
     return isinstance(name, str) and name.startswith(SHARED)
+
+
+def least(kind: str) -> int:
+    """The number of multiplications from which a call of a routine is a loop."""
+    return _LEAST_CONGRUENCE if kind == "congruence_plus" else LEAST
+
+
+def multiplications(kind: str, inputs: Sequence[Any]) -> int:
+    """Number of multiplications, without those by zeros that are known. inputs: arrays of numbers and CasADi scalars."""
+    if kind not in ("product", "congruence_plus"):
+        return _WORK[kind](*(value.shape for value in inputs))
+    left, right = (~is_known(value, 0.0) for value in inputs[:2])
+    if kind == "product":
+        return int(left.sum(axis=0) @ right.sum(axis=1))
+    return int(left.sum() * (left.shape[1] + left.shape[0] / 2))
+
+
+def is_known(value: np.ndarray, number: float) -> np.ndarray:
+    """Where an array of numbers and CasADi scalars is this number."""
+    flat = [
+        bool(e.is_constant() and float(e) == number) if isinstance(e, ca.SX) else e == number
+        for e in value.ravel().tolist()
+    ]
+    return np.array(flat, dtype=bool).reshape(value.shape)
+
+
+Rows = Sequence[Sequence[tuple[int, int | None]]]
+"""The entries of a sparse matrix by rows: column, and place among the numbers that are stored, None for a one."""
+
+
+def sparse_rows(matrix: np.ndarray) -> tuple[Rows, list[Any]]:
+    """The entries that are not known to be zero, and the numbers that are stored: those that are not known to be one."""
+    numbers: list[Any] = []
+    rows: list[list[tuple[int, int | None]]] = []
+    for entries, zeros, ones in zip(
+        matrix.tolist(), is_known(matrix, 0.0), is_known(matrix, 1.0), strict=True
+    ):
+        row: list[tuple[int, int | None]] = []
+        for k, entry in enumerate(entries):
+            if zeros[k]:
+                continue
+            row.append((k, None if ones[k] else len(numbers)))
+            numbers += [] if ones[k] else [entry]
+        rows.append(row)
+    return rows, numbers
+
+
+def congruence_lines(rows: Rows, n: int, places: Sequence[str]) -> list[str]:
+    """The C code of F P F^T + diag(q). rows: of F. n: columns of F. places: C pointers to the numbers of F, to P, to q ("" for
+    zeros), to the product F P and to the result."""
+    m, (f, p, q, g, c) = len(rows), places
+
+    def total(row: Sequence[tuple[int, int | None]], element: str) -> str:
+        terms = [element.format(k) if at is None else f"f[{at}] * {element.format(k)}" for k, at in row]
+        return " + ".join(terms) or "ZERO"
+
+    lines = [
+        "{",
+        f"const num *restrict p = {p};",
+        *([f"const num *restrict f = {f};"] if f else []),
+        f"num *restrict g = {g}, *restrict c = {c};",
+    ]
+    for i, row in enumerate(rows):
+        value = total(row, "p[" + str(n) + " * {} + j]")
+        lines.append(f"for (int j = 0; j < {n}; j++) g[{n * i} + j] = {value};")
+    for i, row in enumerate(rows):
+        value = total(row, "g[" + str(n) + " * j + {}]")
+        lines.append(f"for (int j = 0; j <= {i}; j++) c[{m * i} + j] = {value};")
+    if q:
+        lines.append(f"for (int i = 0; i < {m}; i++) c[{m + 1} * i] = c[{m + 1} * i] + ({q})[i];")
+    lines.append(f"for (int i = 1; i < {m}; i++) for (int j = 0; j < i; j++) c[{m} * j + i] = c[{m} * i + j];")
+    return [*lines, "}"]
 
 
 def overwrites(equation: Any) -> bool:
@@ -143,6 +222,7 @@ def _eliminated(
 _WORK = {
     "product": lambda a, b: a[0] * a[1] * b[1],
     "times": lambda a, _: 5 * math.prod(a),  # its matrix is mostly a table of constants
+    "congruence_plus": lambda f, p, _: f[0] * f[1] * (f[0] + f[1]),
     "tria": lambda a: a[0] * a[0] * a[1],
     "forward_eliminate": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
 }

@@ -60,7 +60,7 @@ from rotorid.estimators.monitoring import (
 )
 from rotorid.estimators.tuning import SLOW_BIAS_MEMORY, Tuning
 from rotorid.models.joint import Joint
-from rotorid.numerics.products import congruence, mirrored
+from rotorid.numerics.products import congruence
 from rotorid.signals.samples import Samples
 
 Uncertainty = Any
@@ -424,8 +424,7 @@ def covariance_ahead(
 ) -> Float[Array, "dim dim"]:
     """P a step later, F P F^T + Q. retention: 0 for a tangent dimension that is reset, else 1. noise: standard deviation that
     is added."""
-    ahead = retention[:, None] * congruence(F, P) * retention
-    return mirrored(ahead + jnp.diag(noise * noise))
+    return congruence(retention[:, None] * F, P, noise * noise)
 
 
 def process_std_over(

@@ -122,7 +122,7 @@ class SWLS(AbstractGaussianFilter):
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Window]:
         ahead, F = self.preintegration.extend(uncertainty.ahead, u, self.tuning.values, dt, retention, noise)
-        P = congruence(F, uncertainty.P) + jnp.diag(noise * noise)
+        P = congruence(F, uncertainty.P, noise * noise)
         return ahead.end, eqx.tree_at(lambda s: (s.ahead, s.P), uncertainty, (ahead, P))
 
     def _measurement_update(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -40,9 +41,19 @@ def product(A: Float[Array, "n k"], B: Float[Array, "k m"]) -> Float[Array, "n m
     return total
 
 
-def congruence(F: Float[Array, "m n"], P: Float[Array, "n n"]) -> Float[Array, "m m"]:
-    """F P F^T of a symmetric P, symmetric to the last bit where it is written out."""
-    return product(product(F, P), F.T) if is_compact() else mirrored(product(product(F, mirrored(P)), F.T))
+def congruence(
+    F: Float[Array, "m n"], P: Float[Array, "n n"], variances: Float[Array, " m"] | None = None
+) -> Float[Array, "m m"]:
+    """F P F^T of a symmetric P, with these variances on its diagonal; symmetric to the last bit where it is written out."""
+    return congruence_plus(F, P, jnp.zeros(F.shape[0], F.dtype) if variances is None else variances)
+
+
+@routine
+def congruence_plus(
+    F: Float[Array, "m n"], P: Float[Array, "n n"], variances: Float[Array, " m"]
+) -> Float[Array, "m m"]:
+    """See `congruence`."""
+    return mirrored(product(product(F, mirrored(P)), F.T) + jnp.diag(variances))
 
 
 def mirrored(A: Float[Array, "n n"]) -> Float[Array, "n n"]:

@@ -41,7 +41,7 @@ def propagate_errors(
     I, O = jnp.eye(3, dtype=errors.dtype), jnp.zeros((3, 3), errors.dtype)  # noqa: E741
     F = jnp.block([[I, O, O], [O, I, -wrench_by_s], [s_by_wrench, O, I]])
     noise = jnp.concatenate([drift, jnp.zeros(3, errors.dtype), s_growth]) ** 2
-    return congruence(F, errors) + jnp.diag(noise)
+    return congruence(F, errors, noise)
 
 
 def with_measured_s(
