@@ -108,13 +108,13 @@ def congruence_lines(rows: Rows, n: int, places: Sequence[str]) -> list[str]:
     ]
     for i, row in enumerate(rows):
         value = total(row, "p[" + str(n) + " * {} + j]")
-        lines.append(f"for (int j = 0; j < {n}; j++) g[{n * i} + j] = {value};")
+        lines.append(f"ROLLED for (int j = 0; j < {n}; j++) g[{n * i} + j] = {value};")
     for i, row in enumerate(rows):
         value = total(row, "g[" + str(n) + " * j + {}]")
-        lines.append(f"for (int j = 0; j <= {i}; j++) c[{m * i} + j] = {value};")
+        lines.append(f"ROLLED for (int j = 0; j <= {i}; j++) c[{m * i} + j] = {value};")
     if q:
         lines.append(f"for (int i = 0; i < {m}; i++) c[{m + 1} * i] = c[{m + 1} * i] + ({q})[i];")
-    lines.append(f"for (int i = 1; i < {m}; i++) for (int j = 0; j < i; j++) c[{m} * j + i] = c[{m} * i + j];")
+    lines.append(f"ROLLED for (int i = 1; i < {m}; i++) ROLLED for (int j = 0; j < i; j++) c[{m} * j + i] = c[{m} * i + j];")
     return [*lines, "}"]
 
 
@@ -142,9 +142,9 @@ def _product(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: 
         f"const num *restrict a = {places[0]}, *restrict b = {places[1]};",
         f"num *restrict c = {results[0]};",
         f"for (int i = 0; i < {n}; i++) {{",
-        f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = a[{k} * i] * b[j];",
+        f"ROLLED for (int j = 0; j < {m}; j++) c[{m} * i + j] = a[{k} * i] * b[j];",
         f"for (int l = 1; l < {k}; l++)",
-        f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = c[{m} * i + j] + a[{k} * i + l] * b[{m} * l + j];",
+        f"ROLLED for (int j = 0; j < {m}; j++) c[{m} * i + j] = c[{m} * i + j] + a[{k} * i + l] * b[{m} * l + j];",
         "}",
         "}",
     ]
@@ -207,12 +207,12 @@ def _eliminated(
         f"for (int i = 0; i < {n}; i++) {{",
         f"const num scale = ONE / num_sqrt(s[{n + 1} * i]);",
         f"p[i] = s[{n + 1} * i];",
-        f"for (int j = 0; j < {m}; j++) c[{m} * i + j] = b[{m} * i + j] * scale;",
+        f"ROLLED for (int j = 0; j < {m}; j++) c[{m} * i + j] = b[{m} * i + j] * scale;",
         f"for (int r = i + 1; r < {n}; r++) s[{n} * r + i] = s[{n} * r + i] * scale;",
         f"for (int r = i + 1; r < {n}; r++) {{",
         f"const num f = s[{n} * r + i];",
-        f"for (int j = 0; j < {m}; j++) b[{m} * r + j] = b[{m} * r + j] - f * c[{m} * i + j];",
-        f"for (int j = i + 1; j < {n}; j++) s[{n} * r + j] = s[{n} * r + j] - f * s[{n} * j + i];",
+        f"ROLLED for (int j = 0; j < {m}; j++) b[{m} * r + j] = b[{m} * r + j] - f * c[{m} * i + j];",
+        f"ROLLED for (int j = i + 1; j < {n}; j++) s[{n} * r + j] = s[{n} * r + j] - f * s[{n} * j + i];",
         "}",
         "}",
         "}",

@@ -18,6 +18,11 @@ _HEAD = """\
 #else
 #define APART
 #endif
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__)
+#define ROLLED _Pragma("GCC unroll 1")
+#else
+#define ROLLED
+#endif
 
 /* A truth value is a mask: -1 or 0. */
 typedef int mask;

@@ -1,10 +1,9 @@
 """Tracing for small code: repeated operations stay loops, and functions stay calls.
 
-JAX is fastest with formulas that are written out and batched. C must be short, since a processor reads its instructions from a
-small cache. Within `calls_kept()`, a function decorated with `shared` is a call in the jaxpr, and `rotorid.codegen.program` writes
-all its calls as calls of one C function. A function decorated with `routine` is a call, too, which becomes loops over memory.
-Within `compact()`, for a small computer, `map_rows` is also a loop. The numbers are the same to rounding. JAX caches the trace of
-a function: pass a new function within the block.
+JAX is fastest with formulas that are written out and batched. C for a small computer must be short: within `compact()`,
+`map_rows` is a loop, and some functions are calls in the jaxpr. `rotorid.codegen.program` writes a call of a function decorated
+with `routine` as loops over memory, and all calls of one decorated with `shared` as calls of one C function. The numbers are the
+same to rounding. JAX caches the trace of a function: pass a new function within the block.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ import jax
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_MODE: ContextVar[str] = ContextVar("mode", default="")
-"""How functions are traced: "calls" kept, "compact", or "" for JAX."""
+_COMPACT: ContextVar[bool] = ContextVar("compact", default=False)
 
 ROUTINE = "rotorid_"
 """Prefix of the names of calls of routines."""
@@ -30,31 +28,18 @@ SHARED = "rotorid_shared_"
 
 
 @contextlib.contextmanager
-def calls_kept() -> Iterator[None]:
-    """Trace for C within the block: calls of shared functions and of routines stay calls."""
-    with _mode("calls"):
-        yield
-
-
-@contextlib.contextmanager
 def compact() -> Iterator[None]:
-    """Trace for small C code within the block."""
-    with _mode("compact"):
-        yield
-
-
-@contextlib.contextmanager
-def _mode(mode: str) -> Iterator[None]:
-    token = _MODE.set(mode)
+    """Trace for small code within the block."""
+    token = _COMPACT.set(True)
     try:
         yield
     finally:
-        _MODE.reset(token)
+        _COMPACT.reset(token)
 
 
 def is_compact() -> bool:
     """Whether the trace is one for small code."""
-    return _MODE.get() == "compact"
+    return _COMPACT.get()
 
 
 def map_rows(function: Callable[[Any], Any], rows: Any) -> Any:
@@ -73,20 +58,17 @@ def shared(function: _F) -> _F:
 
 
 def _kept(function: _F, prefix: str) -> _F:
-    """The function, a call of the name with this prefix in a trace for C."""
+    """The function, in compact code a call of the name with this prefix."""
 
-    def call() -> Callable[..., Any]:
-        @functools.wraps(function)
-        def prefixed(*arrays: Any) -> Any:
-            return function(*arrays)
+    @functools.wraps(function)
+    def prefixed(*arrays: Any) -> Any:
+        return function(*arrays)
 
-        prefixed.__name__ = f"{prefix}{function.__name__}"
-        return jax.jit(prefixed)
-
-    calls = {mode: call() for mode in ("calls", "compact")}
+    prefixed.__name__ = f"{prefix}{function.__name__}"
+    as_call = jax.jit(prefixed)
 
     @functools.wraps(function)
     def dispatch(*arrays: Any) -> Any:
-        return calls.get(_MODE.get(), function)(*arrays)
+        return as_call(*arrays) if _COMPACT.get() else function(*arrays)
 
     return dispatch  # pyright: ignore[reportReturnType]

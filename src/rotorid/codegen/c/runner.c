@@ -23,57 +23,74 @@ typedef struct {
   int64_t count, flight, step, kind;
 } leaf;
 
-/* COPY for all numbers i of a leaf, with its data as the type of its kind. */
-#define OF_KIND(l, start, COPY)                                                     \
-  switch ((l)->kind) {                                                              \
-    case FLOAT: { double *p = (double *)(l)->data + (start); COPY(double) break; }  \
-    case INTEGER: { int64_t *p = (int64_t *)(l)->data + (start); COPY(int64_t) break; } \
-    default: { uint8_t *p = (uint8_t *)(l)->data + (start); COPY(uint8_t) }         \
+/* COPY for all numbers of some steps of a leaf, a row for each step, with its data as the type of its kind. */
+#define FOR_ALL(type, COPY)                                            \
+  {                                                                    \
+    type *p[LANES];                                                    \
+    for (int j = 0; j < LANES; j++) p[j] = (type *)l->data + start[j]; \
+    for (int64_t s = 0; s < steps; s++)                                \
+      for (int64_t i = 0; i < l->count; i++)                           \
+        for (int j = 0; j < LANES; j++) COPY(type, p[j][s * l->step + i], LANE(rows[s * size + i], j)) \
   }
-#define READ(type) for (int64_t i = 0; i < count; i++) lane[i * LANES] = (real)p[i];
-#define WRITE(type) for (int64_t i = 0; i < count; i++) p[i] = (type)lane[i * LANES];
+#define READ(type, number, lane) lane = (real)number;
+#define WRITE(type, number, lane) number = (type)lane;
+#define FOR_LEAVES(COPY)                                                       \
+  for (const leaf *l = leaves; l < leaves + n; rows += l->count, l++) {        \
+    int64_t start[LANES];                                                      \
+    for (int64_t j = 0; j < LANES; j++)                                        \
+      start[j] = (flight + j < flights ? flight + j : flights - 1) * l->flight + k * l->step; \
+    switch (l->kind) {                                                         \
+      case FLOAT: FOR_ALL(double, COPY) break;                                 \
+      case INTEGER: FOR_ALL(int64_t, COPY) break;                              \
+      default: FOR_ALL(uint8_t, COPY)                                          \
+    }                                                                          \
+  }
 
-/* Lanes past the last flight repeat it. */
-static num *gather(num *x, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k) {
-  for (const leaf *l = leaves; l < leaves + n; l++) {
-    const int64_t count = l->count;
-    for (int64_t j = 0; j < LANES; j++) {
-      const int64_t f = flight + j < flights ? flight + j : flights - 1;
-      real *lane = (real *)x + j;
-      OF_KIND(l, f * l->flight + k * l->step, READ)
-    }
-    x += count;
-  }
-  return x;
+enum { STEPS = 16 };
+
+static int64_t width(const leaf *leaves, int64_t n) {
+  int64_t total = 0;
+  for (const leaf *l = leaves; l < leaves + n; l++) total += l->count;
+  return total;
 }
 
-static void scatter(const num *y, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k) {
-  for (const leaf *l = leaves; l < leaves + n; l++) {
-    const int64_t count = l->count;
-    for (int64_t j = 0; j < LANES && flight + j < flights; j++) {
-      const real *lane = (const real *)y + j;
-      OF_KIND(l, (flight + j) * l->flight + k * l->step, WRITE)
-    }
-    y += count;
-  }
+/* Numbers of steps k to k + steps, a row for each; lanes past the last flight repeat it. A leaf is read for several steps, since
+   the processor fetches memory ahead only for a few places at a time. */
+static void gather(num *rows, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k, int64_t steps) {
+  const int64_t size = width(leaves, n);
+  FOR_LEAVES(READ)
+}
+
+static void scatter(const num *rows, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k,
+                    int64_t steps) {
+  const int64_t size = width(leaves, n);
+  FOR_LEAVES(WRITE)
 }
 
 /* Estimates after every sample of every flight. Whether there was memory for it. The state that a step writes is that of the
    next column x. */
 SEEN int run_flights(int64_t flights, int64_t steps, int64_t n_fixed, const leaf *fixed, int64_t n_samples,
                  const leaf *samples, int64_t n_estimates, const leaf *estimates) {
-  num columns[2][STATE_AT + Y_SIZE], *m = aligned_alloc(sizeof(num), (M_SIZE + 1) * sizeof(num));
+  const int64_t sample_at = width(fixed, n_fixed), sample_size = width(samples, n_samples);
+  const int64_t estimate_size = width(estimates, n_estimates);
+  num columns[2][STATE_AT + Y_SIZE];
+  num *m = aligned_alloc(sizeof(num), (M_SIZE + 1 + STEPS * (sample_size + estimate_size)) * sizeof(num));
   if (!m) return 0;
+  num *sample_rows = m + M_SIZE + 1, *estimate_rows = sample_rows + STEPS * sample_size;
   for (int64_t flight = 0; flight < flights; flight += LANES) {
-    num *sample;
-    for (int i = 1; i >= 0; i--) sample = gather(columns[i], fixed, n_fixed, flight, flights, 0);
-    gather(sample, samples, n_samples, flight, flights, 0);
+    for (int i = 0; i < 2; i++) gather(columns[i], fixed, n_fixed, flight, flights, 0, 1);
+    gather(columns[0] + sample_at, samples, n_samples, flight, flights, 0, 1);
     init(columns[0], columns[0] + STATE_AT, m);
-    for (int64_t k = 0; k < steps; k++) {
-      num *x = columns[k % 2], *y = columns[(k + 1) % 2] + STATE_AT;
-      gather(x + (sample - columns[0]), samples, n_samples, flight, flights, k);
-      step(x, y, m);
-      scatter(y + STATE_SIZE, estimates, n_estimates, flight, flights, k);
+    for (int64_t first = 0; first < steps; first += STEPS) {
+      const int64_t count = steps - first < STEPS ? steps - first : STEPS;
+      gather(sample_rows, samples, n_samples, flight, flights, first, count);
+      for (int64_t k = 0; k < count; k++) {
+        num *x = columns[(first + k) % 2], *y = columns[(first + k + 1) % 2] + STATE_AT;
+        memcpy(x + sample_at, sample_rows + k * sample_size, sample_size * sizeof(num));
+        step(x, y, m);
+        memcpy(estimate_rows + k * estimate_size, y + STATE_SIZE, estimate_size * sizeof(num));
+      }
+      scatter(estimate_rows, estimates, n_estimates, flight, flights, first, count);
     }
   }
   free(m);
@@ -89,6 +106,6 @@ SEEN void advance(double *x, double *m, int64_t n, const leaf *estimate) {
   double y[Y_SIZE];
   step(x, y, m);
   memcpy(x + STATE_AT, y, STATE_SIZE * sizeof(double));
-  scatter(y + STATE_SIZE, estimate, n, 0, 1, 0);
+  scatter(y + STATE_SIZE, estimate, n, 0, 1, 0, 1);
 }
 #endif

@@ -8,6 +8,7 @@ lane, several run in `LANES` lanes on every core; the numbers are the same to th
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -97,7 +98,7 @@ class CompiledEstimator:
         arrays = _contiguous(eqx.filter(estimator, is_array))
         rows = _contiguous(samples)
         estimate = jax.tree.map(
-            lambda leaf: np.empty((flights, steps, *leaf.shape), leaf.dtype), self.estimate_shapes
+            lambda leaf: _aligned_empty((flights, steps, *leaf.shape), leaf.dtype), self.estimate_shapes
         )
         leaves = jax.tree.leaves(estimate)
         library = self.library(1 if flights == 1 else LANES)
@@ -118,6 +119,18 @@ class CompiledEstimator:
             for done in [pool.submit(part, *span) for span in spans]:
                 done.result()
         return estimate
+
+
+_ALIGNMENT = 64
+"""Bytes. JAX takes over an array that starts at a multiple of it, and copies others."""
+
+
+def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """A new array that JAX can take over."""
+    dtype, size = np.dtype(dtype), math.prod(shape)
+    content = np.empty(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -content.ctypes.data % _ALIGNMENT
+    return content[start : start + size * dtype.itemsize].view(dtype).reshape(shape)
 
 
 def _table(

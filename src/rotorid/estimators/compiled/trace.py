@@ -25,7 +25,7 @@ from rotorid.documents import parse_json
 from rotorid.estimators.base import AbstractEstimator, step
 from rotorid.estimators.compiled.cached_files import cached_file, read_cached, write_cached
 from rotorid.estimators.compiled.shapes import NotPlainError, from_json, to_json
-from rotorid.numerics.compact import calls_kept, compact
+from rotorid.numerics.compact import compact
 from rotorid.signals.samples import Samples
 
 WRITTEN_OUT = 300_000
@@ -90,8 +90,7 @@ class TracedEstimator:
     @cached_property
     def _trace(self) -> tuple[dict[str, jax.extend.core.ClosedJaxpr], Any, Any]:
         with jax.enable_x64(True):
-            with calls_kept():
-                programs, state, estimate = self._traced()
+            programs, state, estimate = self._traced()
             if _operations(programs) > WRITTEN_OUT:
                 with compact():
                     programs, state, estimate = self._traced()
