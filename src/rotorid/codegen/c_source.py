@@ -42,7 +42,7 @@ _ARITHMETIC = {
 }
 _COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
 _LOGICAL = {ca.OP_AND: "{0} & {1}", ca.OP_OR: "{0} | {1}"}
-_MASK_OPERATIONS = _LOGICAL | {ca.OP_EQ: "~({0} ^ {1})", ca.OP_NE: "{0} ^ {1}"}
+_MASK_OPERATIONS = _LOGICAL | {ca.OP_EQ: "NOT({0} ^ {1})", ca.OP_NE: "{0} ^ {1}"}
 _COMMUTATIVE = {ca.OP_ADD, ca.OP_MUL, ca.OP_AND, ca.OP_OR, ca.OP_EQ, ca.OP_NE}
 # fmt: on
 
@@ -118,7 +118,7 @@ class _Values:
 
     def _not(self, mask: int) -> int:
         if mask not in self._opposites:
-            opposite = self.add("~{0}", mask, truth=True)
+            opposite = self.add("NOT({0})", mask, truth=True)
             self._opposites |= {mask: opposite, opposite: mask}
         return self._opposites[mask]
 

@@ -224,6 +224,10 @@ def _equal(x: Any, y: Any) -> Any:
     return ca.fabs(x) <= math.inf if is_identical else x == y
 
 
+def _is_finite(x: Any) -> Any:
+    return ca.fabs(x) < math.inf
+
+
 def _convert(run: Run, equation: Any, x: Value) -> Value:
     target, source = np.dtype(equation.params["new_dtype"]), np.dtype(equation.invars[0].aval.dtype)
     if target.kind == "b" and source.kind != "b":
@@ -258,7 +262,7 @@ _FORMULAS: dict[str, Callable[..., Any]] = {
     "sinh": ca.sinh, "cosh": ca.cosh, "tanh": ca.tanh, "asinh": ca.asinh, "acosh": ca.acosh,
     "atanh": ca.atanh, "erf": ca.erf, "logistic": lambda x: 1.0 / (1.0 + ca.exp(-x)),
     "select_n": _choose, "clamp": lambda low, x, high: ca.fmin(ca.fmax(x, low), high),
-    "is_finite": lambda x: ca.fabs(x) < math.inf, "eq": _equal, "ne": lambda x, y: ca.logic_not(_equal(x, y)),
+    "is_finite": _is_finite, "eq": _equal, "ne": lambda x, y: ca.logic_not(_equal(x, y)),
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
 
@@ -276,17 +280,55 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
 # --- reductions and linear algebra --------------------------------------------------------------------------
 
 
-def _reduce(function: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+def _of_rows(function: Callable[[Sequence[Any]], Any]) -> Callable[..., Value]:
+    """A reduction by a function of all elements along the axes."""
+
     def rule(run: Run, equation: Any, x: Value) -> Value:
         axes = equation.params["axes"]
         remaining = [i for i in range(x.ndim) if i not in axes]
         rows = x.transpose(*remaining, *axes).reshape(int(np.prod([x.shape[i] for i in remaining])), -1)
         flat = np.empty(len(rows), dtype=object)
         for i, row in enumerate(rows):
-            flat[i] = functools.reduce(function, row.tolist())
+            flat[i] = function(row.tolist())
         return flat
 
     return rule
+
+
+def _reduce(function: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+    return _of_rows(functools.partial(functools.reduce, function))
+
+
+@no_type_check
+def _all(elements: Sequence[Any]) -> Any:
+    """Whether all are true.
+
+    Tests whether numbers are finite become one: the sum of the numbers, each times zero, is finite if all are. That takes two
+    operations a number in place of four.
+    """
+    zero, tested, others = _ZERO.get(), {}, []
+    for e in elements:
+        number = _tested_for_finite(e) if isinstance(zero, ca.SX) else None
+        if number is None:
+            others.append(ca.SX(e))
+        else:
+            tested[number.element_hash()] = number
+    if tested:
+        sums = [number * zero for number in tested.values()]
+        while len(sums) > 1:  # in pairs, since each addition of a running sum would wait for the one before
+            sums = [functools.reduce(plus, sums[k : k + 2]) for k in range(0, len(sums), 2)]
+        others.append(_is_finite(sums[0]))
+    return functools.reduce(ca.logic_and, others)
+
+
+@no_type_check
+def _tested_for_finite(e: Any) -> Any:
+    """The number of which e says whether it is finite, None where e says something else."""
+    if not isinstance(e, ca.SX) or e.n_dep() != 2 or e.op() != ca.OP_LT:
+        return None
+    size, limit = e.dep(0), e.dep(1)
+    is_test = limit.is_constant() and float(limit) == math.inf and size.n_dep() == 1 and size.op() == ca.OP_FABS
+    return size.dep(0) if is_test else None
 
 
 def _cumulate(function: Callable[[Any, Any], Any]) -> Callable[..., Value]:
@@ -327,7 +369,7 @@ _ALGEBRA: dict[str, Callable[..., Any]] = {
     "reduce_prod": _reduce(times),
     "reduce_max": _reduce(ca.fmax),
     "reduce_min": _reduce(ca.fmin),
-    "reduce_and": _reduce(lambda a, b: ca.logic_and(ca.SX(a), ca.SX(b))),
+    "reduce_and": _of_rows(_all),
     "reduce_or": _reduce(lambda a, b: ca.logic_or(ca.SX(a), ca.SX(b))),
     "cumsum": _cumulate(plus),
     "cumprod": _cumulate(times),

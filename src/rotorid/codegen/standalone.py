@@ -24,12 +24,13 @@ _HEAD = """\
 #define ROLLED
 #endif
 
-/* A truth value is a mask: -1 or 0. */
+/* A truth value is 1 or 0. */
 typedef int mask;
 #define NUM(c) ((num)(c))
 #define ZERO NUM(0)
 #define ONE NUM(1)
-#define MASK(condition) (-(condition))
+#define MASK(condition) (condition)
+#define NOT(m) (!(m))
 #define SELECT(m, yes, no) ((m) ? (yes) : (no))
 #define PUT_MASK(m) ((num)(m))
 #define GET_MASK(w) ((mask)(w))

@@ -39,6 +39,7 @@ typedef real_bits mask __attribute__((vector_size(sizeof(real) * LANES)));
 #define LANE(v, i) ((v)[i])
 #endif
 
+#define NOT(m) (~(m))
 #define ZERO NUM(0.0)
 #define ONE NUM(1.0)
 
