@@ -157,8 +157,12 @@ class _Writer:
         constants: Constants | None,
         zero: ca.SX,
         functions: dict[int, _Function],
+        *,
+        is_function: bool = False,
     ) -> None:
-        """zero: see `zero_as`. functions: those written so far for the whole program, by the identity of their jaxprs."""
+        """zero: see `zero_as`. functions: those written so far for the whole program, by the identity of their jaxprs.
+        is_function: whether this is one of them."""
+        self._is_function = is_function
         self._name = name
         self._looped = looped
         self._constants = constants
@@ -197,7 +201,9 @@ class _Writer:
         results = self._block(closed.jaxpr, closed.consts, arguments)
         distinct: dict[int, ca.SX] = {}
         for value in results:
-            distinct |= {e.element_hash(): e for e in value.ravel().tolist() if isinstance(e, ca.SX)}
+            elements = [e for e in value.ravel().tolist() if isinstance(e, ca.SX)]
+            elements.sort(key=lambda e: self._address(e) or Address("", 0))  # what is contiguous stays so
+            distinct |= {e.element_hash(): e for e in elements}
         places = {key: k for k, key in enumerate(distinct)}
         self._compute([*distinct.values()], Address("y", 0))
         numbers = [
@@ -329,7 +335,9 @@ class _Writer:
         closed = equation.params["jaxpr"]
         if id(closed.jaxpr) not in self._functions:
             name = f"{self._name.split('_shared')[0]}_shared{len(self._functions)}"
-            writer = _Writer(name, self._looped, self._constants, self.zero, self._functions)
+            writer = _Writer(
+                name, self._looped, self._constants, self.zero, self._functions, is_function=True
+            )
             self._functions[id(closed.jaxpr)] = writer.function(closed)
         function = self._functions[id(closed.jaxpr)]
         self._called[function.name] = None
@@ -385,7 +393,7 @@ class _Writer:
 
     def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """A matrix routine on arrays in memory; what would be short is written out."""
-        if multiplications(kind_of(equation), inputs) < least(kind_of(equation)):
+        if multiplications(kind_of(equation), inputs) < least(kind_of(equation), is_shared=self._is_function):
             (inner,) = inner_jaxprs(equation, closed=True)
             return self._block(inner.jaxpr, inner.consts, inputs)
         if kind_of(equation) == "congruence_plus":
@@ -407,10 +415,11 @@ class _Writer:
         results = [self._reserve(math.prod(shape)) for shape in shapes]
         arguments = [v.aval.shape for v in equation.invars]
         self._statements.append(Routine(kind_of(equation), arguments, operands, results))
-        return [
-            self._mark_materialised(self._symbols(address, shape))
-            for address, shape in zip(results, shapes, strict=True)
-        ]
+        values = [self._symbols(address, shape) for address, shape in zip(results, shapes, strict=True)]
+        if kind_of(equation) == "downdate":  # its upper triangle is not written
+            rows, columns = np.indices(shapes[0])
+            values = [values[0][np.maximum(rows, columns), np.minimum(rows, columns)]]
+        return [self._mark_materialised(value) for value in values]
 
     def _table(self, elements: Sequence[float]) -> str:
         """The name of a table of constants; equal tables are shared."""

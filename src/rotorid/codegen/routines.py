@@ -4,6 +4,7 @@
     times(A, v)         A v
     tria(A)             L with L L^T = A A^T, by modified Gram-Schmidt on the rows of A
     forward_eliminate(S, B)    L^-1 B and the squares of L's diagonal, where L L^T = S
+    downdate(P, A)      P - A^T A of a symmetric P, of which the lower triangle is computed
     congruence_plus(F, P, q)   F P F^T + diag(q) of a symmetric P, without the zeros of F, which are known while tracing
 
 The order of operations is that of the functions of the same names in `rotorid.numerics`, except in the sums of tria.
@@ -23,8 +24,11 @@ from rotorid.numerics.compact import ROUTINE, SHARED
 LEAST = 700
 """A call of fewer multiplications is written out."""
 
-_LEAST_CONGRUENCE = 300
-"""A congruence of fewer multiplications is written out."""
+_LEAST_SHARED = 60
+"""The same within a shared function, where few values have to be stored before a loop."""
+
+_LEAST = {"congruence_plus": 300, "downdate": 60}
+"""The same for routines whose loops omit what is known to be zero or equal."""
 
 _SUMS = 8
 """A scalar product is summed in so many parts, which the processor adds side by side."""
@@ -37,7 +41,7 @@ def is_routine(equation: Any) -> bool:
         return False
     kind, shapes = name.removeprefix(ROUTINE), [v.aval.shape for v in equation.invars]
     axes = {"times": [2, 1], "congruence_plus": [2, 2, 1]}.get(kind, [2] * len(shapes))
-    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= least(kind)
+    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= least(kind, is_shared=True)
 
 
 def is_shared(equation: Any) -> bool:
@@ -46,9 +50,9 @@ def is_shared(equation: Any) -> bool:
     return isinstance(name, str) and name.startswith(SHARED)
 
 
-def least(kind: str) -> int:
-    """The number of multiplications from which a call of a routine is a loop."""
-    return _LEAST_CONGRUENCE if kind == "congruence_plus" else LEAST
+def least(kind: str, *, is_shared: bool) -> int:
+    """The number of multiplications from which a call of a routine is a loop. is_shared: in a shared function."""
+    return _LEAST[kind] if kind in _LEAST else _LEAST_SHARED if is_shared else LEAST
 
 
 def multiplications(kind: str, inputs: Sequence[Any]) -> int:
@@ -120,7 +124,7 @@ def congruence_lines(rows: Rows, n: int, places: Sequence[str]) -> list[str]:
 
 def overwrites(equation: Any) -> bool:
     """Whether the routine computes in the memory of its arguments, and so needs copies of them."""
-    return kind_of(equation) not in ("product", "times")
+    return kind_of(equation) not in ("product", "times", "downdate")
 
 
 def kind_of(equation: Any) -> str:
@@ -219,11 +223,25 @@ def _eliminated(
     ]
 
 
+def _downdate(shapes: Sequence[tuple[int, ...]], places: Sequence[str], results: Sequence[str]) -> list[str]:
+    _, (m, n) = shapes
+    total = " + ".join(f"a[{n * k} + i] * a[{n * k} + j]" for k in range(m))
+    return [
+        "{",
+        f"const num *restrict p = {places[0]}, *restrict a = {places[1]};",
+        f"num *restrict c = {results[0]};",
+        f"ROLLED for (int i = 0; i < {n}; i++)",
+        f"ROLLED for (int j = 0; j <= i; j++) c[{n} * i + j] = p[{n} * i + j] - ({total});",
+        "}",
+    ]
+
+
 _WORK = {
     "product": lambda a, b: a[0] * a[1] * b[1],
     "times": lambda a, _: 5 * math.prod(a),  # its matrix is mostly a table of constants
+    "downdate": lambda _, a: a[0] * a[1] * a[1] // 2,
     "congruence_plus": lambda f, p, _: f[0] * f[1] * (f[0] + f[1]),
     "tria": lambda a: a[0] * a[0] * a[1],
     "forward_eliminate": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
 }
-_LINES = {"product": _product, "times": _times, "tria": _tria, "forward_eliminate": _eliminated}
+_LINES = {"product": _product, "downdate": _downdate, "times": _times, "tria": _tria, "forward_eliminate": _eliminated}

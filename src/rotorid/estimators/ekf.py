@@ -31,7 +31,7 @@ from rotorid.numerics.cholesky import whiten
 from rotorid.numerics.compact import shared
 from rotorid.numerics.conditioning import joseph_update
 from rotorid.numerics.integrators import Method
-from rotorid.numerics.products import mirrored, product
+from rotorid.numerics.products import downdate, mirrored, product
 from rotorid.signals.samples import Samples
 
 
@@ -115,7 +115,7 @@ def _block_update(
     is_accepted = is_trusted | (distance <= gate)
     A, inverse, used = (jnp.where(is_accepted, B, 0.0) for B in (A, inverse, w))
     return (
-        mirrored(P - product(A.T, A)),
+        downdate(P, A),
         product(A.T, inverse),
         used @ A,
         jnp.where(is_accepted, distance, 0.0),

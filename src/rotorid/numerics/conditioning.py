@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from jaxtyping import Array, Float
 
+from rotorid.numerics.compact import shared
 from rotorid.numerics.products import mirrored, product
 
 
@@ -43,8 +44,14 @@ def joseph_update(
         return difference
     n = h.shape[1]
     D = product(h, product(difference[:n, :n], h.T) - K * r)
-    error = product(product(K[direct], D), K[direct].T)
-    return difference.at[direct, direct].add(-0.5 * (error + error.T))
+    return difference.at[direct, direct].add(_correction(K[direct], D))
+
+
+@shared
+def _correction(K: Float[Array, "n m"], D: Float[Array, "m m"]) -> Float[Array, "n n"]:
+    """-K D K^T, symmetric to the last bit."""
+    error = product(product(K, D), K.T)
+    return -0.5 * (error + error.T)
 
 
 def joseph_updates(

@@ -56,6 +56,12 @@ def congruence_plus(
     return mirrored(product(product(F, mirrored(P)), F.T) + jnp.diag(variances))
 
 
+@routine
+def downdate(P: Float[Array, "n n"], A: Float[Array, "m n"]) -> Float[Array, "n n"]:
+    """P - A^T A of a symmetric P, symmetric to the last bit."""
+    return mirrored(P - product(A.T, A))
+
+
 def mirrored(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The symmetric matrix with the lower triangle of A, which is symmetric but for rounding.
 
