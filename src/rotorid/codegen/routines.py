@@ -13,7 +13,7 @@ The order of operations is that of the functions of the same names in `rotorid.n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import casadi as ca
@@ -95,13 +95,39 @@ def sparse_rows(matrix: np.ndarray) -> tuple[Rows, list[Any]]:
     return rows, numbers
 
 
+def _alike(rows: Rows) -> Iterator[tuple[int, int, list[int]]]:
+    """Rows in runs that differ in the place of their columns only, by the same step from row to row: the first, how many there are,
+    and the step of each entry. The equations of three axes are often alike."""
+    first = 0
+    while first < len(rows):
+        row, last = rows[first], first + 1
+        steps = [0] * len(row)
+        while last < len(rows) and [at is None for _, at in rows[last]] == [at is None for _, at in row]:
+            moved = [k - before for (k, _), (before, _) in zip(rows[last], rows[last - 1], strict=True)]
+            if last > first + 1 and moved != steps:
+                break
+            steps, last = moved, last + 1
+        yield first, last - first, steps
+        first = last
+
+
+def _affine(start: int, step: int) -> str:
+    """start + step * r, in C."""
+    return f"{start} + {step} * r" if step else str(start)
+
+
 def congruence_lines(rows: Rows, n: int, places: Sequence[str]) -> list[str]:
     """The C code of F P F^T + diag(q). rows: of F. n: columns of F. places: C pointers to the numbers of F, to P, to q ("" for
     zeros), to the product F P and to the result."""
     m, (f, p, q, g, c) = len(rows), places
 
-    def total(row: Sequence[tuple[int, int | None]], element: str) -> str:
-        terms = [element.format(k) if at is None else f"f[{at}] * {element.format(k)}" for k, at in row]
+    def total(first: int, steps: Sequence[int], element: str) -> str:
+        """The sum of a row, r rows after the first of some that are alike. steps: by which its columns move with r."""
+        stored = sum(at is not None for _, at in rows[first])
+        terms = []
+        for (k, at), step in zip(rows[first], steps, strict=True):
+            value = element.format(f"({_affine(k, step)})")
+            terms.append(value if at is None else f"f[{_affine(at, stored)}] * {value}")
         return " + ".join(terms) or "ZERO"
 
     lines = [
@@ -110,12 +136,15 @@ def congruence_lines(rows: Rows, n: int, places: Sequence[str]) -> list[str]:
         *([f"const num *restrict f = {f};"] if f else []),
         f"num *restrict g = {g}, *restrict c = {c};",
     ]
-    for i, row in enumerate(rows):
-        value = total(row, "p[" + str(n) + " * {} + j]")
-        lines.append(f"ROLLED for (int j = 0; j < {n}; j++) g[{n * i} + j] = {value};")
-    for i, row in enumerate(rows):
-        value = total(row, "g[" + str(n) + " * j + {}]")
-        lines.append(f"ROLLED for (int j = 0; j <= {i}; j++) c[{m * i} + j] = {value};")
+    alike = [*_alike(rows)]
+    for first, count, steps in alike:
+        value = total(first, steps, "p[" + str(n) + " * {} + j]")
+        lines.append(f"ROLLED for (int r = 0; r < {count}; r++)")
+        lines.append(f"ROLLED for (int j = 0; j < {n}; j++) g[{n} * ({first} + r) + j] = {value};")
+    for first, count, steps in alike:
+        value = total(first, steps, "g[" + str(n) + " * j + {}]")
+        lines.append(f"ROLLED for (int r = 0; r < {count}; r++)")
+        lines.append(f"ROLLED for (int j = 0; j <= {first} + r; j++) c[{m} * ({first} + r) + j] = {value};")
     if q:
         lines.append(f"for (int i = 0; i < {m}; i++) c[{m + 1} * i] = c[{m + 1} * i] + ({q})[i];")
     lines.append(f"ROLLED for (int i = 1; i < {m}; i++) ROLLED for (int j = 0; j < i; j++) c[{m} * j + i] = c[{m} * i + j];")

@@ -307,14 +307,24 @@ class Joint:
     def sensitivity(
         self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
     ) -> tuple[Float[Array, " outputs"], Float[Array, "measured dim"]]:
-        """The outputs and H, their tangent Jacobian with respect to an error of z."""
-        outputs = self.system.outputs
+        """The outputs and H, their tangent Jacobian with respect to an error of z.
+
+        An output that is a state itself has the identity as its Jacobian.
+        """
+        outputs, states = self.system.outputs, self.system.states
 
         def column(delta):
             y, change = jax.jvp(lambda p: self.observe(p, u, values), (z,), (self.space.lift(z, delta),))
             return y, outputs.project(y, change)
 
-        return jax.vmap(column, out_axes=(None, -1))(jnp.eye(self.space.dim, dtype=z.dtype))
+        identity = jnp.eye(self.space.dim, dtype=z.dtype)
+        y, H = jax.vmap(column, out_axes=(None, -1))(identity)
+        x = states.unpack(z[: states.size])
+        observed = self.system.observe(x, self.inputs(u), self.parameters(z, values))
+        for name, rows in outputs.tangent.items():
+            if name in states and states[name].rotation == outputs[name].rotation and observed[name] is x[name]:
+                H = H.at[rows].set(identity[states.tangent[name]])
+        return y, H
 
 
 def to_value(p: Parameter, coordinate: Float[Array, " ..."]) -> Float[Array, " ..."]:
