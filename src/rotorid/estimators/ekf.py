@@ -71,7 +71,6 @@ class EKF(AbstractGaussianFilter):
         blocks before."""
         outputs, R, m = self.joint.system.outputs, self.tuning.measurement_noise**2, sample.mask
         expected, H = self.joint.sensitivity(z, sample.u, self.tuning.values)
-        H = jnp.where(m[:, None], H, 0.0)
         innovation = jnp.where(m, outputs.minus(sample.y, expected), 0.0)
         innovation_std = jnp.where(m, jnp.sqrt(jnp.sum(product(H, uncertainty) * H, axis=1) + R), 0.0)
 
@@ -84,13 +83,12 @@ class EKF(AbstractGaussianFilter):
         for i, (slot, direct) in enumerate(directly_measured_states(self.joint)):
             h = H[slot]
             hP = product(h, P)
-            r = jnp.where(m[slot], R[slot], 1.0)
-            S = product(hP, h.T) + jnp.diag(r)
-            passes = trusted[i], chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
+            gate = chi_square_quantile(self.tuning.thresholds.gate, h.shape[0])
+            e = innovation[slot] - h @ correction
             P, K, change, distance, is_accepted = _block_update(
-                P, hP, S, innovation[slot] - h @ correction, *passes
+                P, hP, product(hP, h.T), R[slot], e, m[slot], trusted[i], gate
             )
-            P = mirrored(joseph_update(P, h, r, K, direct))
+            P = mirrored(joseph_update(P, h, R[slot], K, direct))
             correction = correction + change
             nis = nis + distance
             accepted.append(is_accepted)
@@ -101,16 +99,22 @@ class EKF(AbstractGaussianFilter):
 def _block_update(
     P: Float[Array, "n n"],
     hP: Float[Array, "m n"],
-    S: Float[Array, "m m"],
-    innovation: Float[Array, " m"],
+    hPh: Float[Array, "m m"],
+    r: Float[Array, " m"],
+    e: Float[Array, " m"],
+    is_measured: Bool[Array, " m"],
     is_trusted: Bool[Array, ""],
     gate: Float[Array, ""],
 ) -> tuple[
     Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"], Float[Array, ""], Bool[Array, ""]
 ]:
     """P - A^T A, the gain A^T L^-1, the correction, the normalised innovation squared, and whether the block is accepted: it is
-    trusted, or its distance is at most the gate. All but the last are P or 0 for a block that is not."""
-    w, A, inverse = whiten(S, innovation, hP, jnp.eye(len(innovation), dtype=innovation.dtype))
+    trusted, or its distance is at most the gate. The gain of what was not measured is 0, as is all but P of a block that is not
+    accepted. e: innovation."""
+    both = is_measured[:, None] & is_measured
+    S = jnp.where(both, hPh, 0.0) + jnp.diag(jnp.where(is_measured, r, 1.0))
+    hP, e = jnp.where(is_measured[:, None], hP, 0.0), jnp.where(is_measured, e, 0.0)
+    w, A, inverse = whiten(S, e, hP, jnp.eye(len(e), dtype=e.dtype))
     distance = w @ w
     is_accepted = is_trusted | (distance <= gate)
     A, inverse, used = (jnp.where(is_accepted, B, 0.0) for B in (A, inverse, w))
