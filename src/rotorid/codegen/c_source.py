@@ -285,6 +285,9 @@ def _chunk_function(
 ) -> str:
     """A C function that computes a chunk of the values; values used in other chunks have a slot in w."""
     lines, loaded = [], set()
+    places = defaultdict(list)
+    for place, value in outputs:
+        places[value].append(place)
 
     def reference(value: int) -> str:
         if not values.all[value].operands:
@@ -306,5 +309,5 @@ def _chunk_function(
         lines.append(f"const {'mask' if v.truth else 'num'} t{value} = {formula};")
         if value in slots:
             lines.append(f"w[{slots[value]}] = {f'PUT_MASK(t{value})' if v.truth else f't{value}'};")
-    lines += [f"{place} = {reference(value)};" for place, value in outputs]
+        lines += [f"{place} = t{value};" for place in places[value]]  # at once, so that it need not be kept in a register
     return f"{_signature(name)} {{\n  " + "\n  ".join(lines) + "\n}\n"
