@@ -42,11 +42,10 @@ from rotorid.codegen.ir import (
 from rotorid.codegen.memory import Spans
 from rotorid.codegen.primitives import Value, is_traced, zero_as
 from rotorid.codegen.routines import (
+    is_loop,
     is_routine,
     is_shared,
     kind_of,
-    least,
-    multiplications,
     overwrites,
     sparse_rows,
 )
@@ -393,7 +392,7 @@ class _Writer:
 
     def _routine(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """A matrix routine on arrays in memory; what would be short is written out."""
-        if multiplications(kind_of(equation), inputs) < least(kind_of(equation), is_shared=self._is_function):
+        if not is_loop(kind_of(equation), inputs, is_shared=self._is_function):
             (inner,) = inner_jaxprs(equation, closed=True)
             return self._block(inner.jaxpr, inner.consts, inputs)
         if kind_of(equation) == "congruence_plus":

@@ -27,6 +27,9 @@ LEAST = 700
 _LEAST_SHARED = 60
 """The same within a shared function, where few values have to be stored before a loop."""
 
+_LEAST_SPARSE = 300
+"""The same for a product, without the multiplications by zeros that are known: its loop would not omit them."""
+
 _LEAST = {"congruence_plus": 300, "downdate": 60}
 """The same for routines whose loops omit what is known to be zero or equal."""
 
@@ -35,13 +38,13 @@ _SUMS = 8
 
 
 def is_routine(equation: Any) -> bool:
-    """Whether an equation of a jaxpr calls a routine that is large enough for a loop."""
+    """Whether an equation of a jaxpr calls a routine that may be large enough for a loop."""
     name = equation.params.get("name", "")
     if not isinstance(name, str) or name.removeprefix(ROUTINE) not in _WORK or not name.startswith(ROUTINE):
         return False
     kind, shapes = name.removeprefix(ROUTINE), [v.aval.shape for v in equation.invars]
     axes = {"times": [2, 1], "congruence_plus": [2, 2, 1]}.get(kind, [2] * len(shapes))
-    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= least(kind, is_shared=True)
+    return [len(s) for s in shapes if math.prod(s)] == axes and _WORK[kind](*shapes) >= _LEAST_SHARED
 
 
 def is_shared(equation: Any) -> bool:
@@ -50,13 +53,22 @@ def is_shared(equation: Any) -> bool:
     return isinstance(name, str) and name.startswith(SHARED)
 
 
-def least(kind: str, *, is_shared: bool) -> int:
-    """The number of multiplications from which a call of a routine is a loop. is_shared: in a shared function."""
-    return _LEAST[kind] if kind in _LEAST else _LEAST_SHARED if is_shared else LEAST
+def is_loop(kind: str, inputs: Sequence[np.ndarray], *, is_shared: bool) -> bool:
+    """Whether a call of a routine becomes a loop; else it is written out.
+
+    Args:
+        kind: of the routine. inputs: arrays of numbers and CasADi scalars.
+        is_shared: whether the call is in a shared function.
+    """
+    if kind in _LEAST:
+        return multiplications(kind, inputs) >= _LEAST[kind]
+    if _WORK[kind](*(value.shape for value in inputs)) < (_LEAST_SHARED if is_shared else LEAST):
+        return False
+    return is_shared or kind != "product" or multiplications(kind, inputs) >= _LEAST_SPARSE
 
 
-def multiplications(kind: str, inputs: Sequence[Any]) -> int:
-    """Number of multiplications, without those by zeros that are known. inputs: arrays of numbers and CasADi scalars."""
+def multiplications(kind: str, inputs: Sequence[np.ndarray]) -> int:
+    """Number of multiplications of a routine, without those by zeros that are known."""
     if kind not in ("product", "congruence_plus"):
         return _WORK[kind](*(value.shape for value in inputs))
     left, right = (~is_known(value, 0.0) for value in inputs[:2])
