@@ -13,6 +13,7 @@ program.py      A traced function as a C program
 routines.py     Matrix routines as loops in C, for the calls that `rotorid.numerics.compact` keeps
 scalars.py      Arithmetic on numbers and CasADi scalars, mixed
 standalone.py   C programs as the text of one C99 file
+storage.py      Values of a program while it is written, and their addresses
 unrolled.py     Small dense linear algebra, unrolled on arrays of scalars
 vectorised.py   A function over many rows, several of them at once in the lanes of the processor
 """

@@ -309,5 +309,7 @@ def _chunk_function(
         lines.append(f"const {'mask' if v.truth else 'num'} t{value} = {formula};")
         if value in slots:
             lines.append(f"w[{slots[value]}] = {f'PUT_MASK(t{value})' if v.truth else f't{value}'};")
-        lines += [f"{place} = t{value};" for place in places[value]]  # at once, so that it need not be kept in a register
+        lines += [
+            f"{place} = t{value};" for place in places[value]
+        ]  # at once, so that it need not be kept in a register
     return f"{_signature(name)} {{\n  " + "\n  ".join(lines) + "\n}\n"

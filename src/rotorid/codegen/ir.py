@@ -161,8 +161,8 @@ class Routine(Statement):
 
 @dataclasses.dataclass(frozen=True)
 class Congruence(Statement):
-    """F P F^T + diag(q) (see `routines`). rows: of F. columns: how many it has. places: of its numbers, P, q, F P and the result;
-    None for what there is none of."""
+    """F P F^T + diag(q) (see `routines`). rows: of F. columns: how many it has. places: of the numbers of F, of P, q, F P and
+    the result; None for what there is none of."""
 
     rows: Rows
     columns: int

@@ -327,7 +327,9 @@ def _tested_for_finite(e: Any) -> Any:
     if not isinstance(e, ca.SX) or e.n_dep() != 2 or e.op() != ca.OP_LT:
         return None
     size, limit = e.dep(0), e.dep(1)
-    is_test = limit.is_constant() and float(limit) == math.inf and size.n_dep() == 1 and size.op() == ca.OP_FABS
+    is_test = (
+        limit.is_constant() and float(limit) == math.inf and size.n_dep() == 1 and size.op() == ca.OP_FABS
+    )
     return size.dep(0) if is_test else None
 
 

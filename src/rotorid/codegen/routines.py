@@ -108,8 +108,8 @@ def sparse_rows(matrix: np.ndarray) -> tuple[Rows, list[Any]]:
 
 
 def _alike(rows: Rows) -> Iterator[tuple[int, int, list[int]]]:
-    """Rows in runs that differ in the place of their columns only, by the same step from row to row: the first, how many there are,
-    and the step of each entry. The equations of three axes are often alike."""
+    """Rows in runs that differ in the place of their columns only, by the same step from row to row: the first, how many there
+    are, and the step of each entry. The equations of three axes are often alike."""
     first = 0
     while first < len(rows):
         row, last = rows[first], first + 1
@@ -159,7 +159,9 @@ def congruence_lines(rows: Rows, n: int, places: Sequence[str]) -> list[str]:
         lines.append(f"ROLLED for (int j = 0; j <= {first} + r; j++) c[{m} * ({first} + r) + j] = {value};")
     if q:
         lines.append(f"for (int i = 0; i < {m}; i++) c[{m + 1} * i] = c[{m + 1} * i] + ({q})[i];")
-    lines.append(f"ROLLED for (int i = 1; i < {m}; i++) ROLLED for (int j = 0; j < i; j++) c[{m} * j + i] = c[{m} * i + j];")
+    lines.append(
+        f"ROLLED for (int i = 1; i < {m}; i++) ROLLED for (int j = 0; j < i; j++) c[{m} * j + i] = c[{m} * i + j];"
+    )
     return [*lines, "}"]
 
 
@@ -285,4 +287,10 @@ _WORK = {
     "tria": lambda a: a[0] * a[0] * a[1],
     "forward_eliminate": lambda s, b: s[0] * s[0] * (s[0] // 3 + b[1]),
 }
-_LINES = {"product": _product, "downdate": _downdate, "times": _times, "tria": _tria, "forward_eliminate": _eliminated}
+_LINES = {
+    "product": _product,
+    "downdate": _downdate,
+    "times": _times,
+    "tria": _tria,
+    "forward_eliminate": _eliminated,
+}

@@ -105,9 +105,7 @@ def _block_update(
     is_measured: Bool[Array, " m"],
     is_trusted: Bool[Array, ""],
     gate: Float[Array, ""],
-) -> tuple[
-    Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"], Float[Array, ""], Bool[Array, ""]
-]:
+) -> tuple[Float[Array, "n n"], Float[Array, "n m"], Float[Array, " n"], Float[Array, ""], Bool[Array, ""]]:
     """P - A^T A, the gain A^T L^-1, the correction, the normalised innovation squared, and whether the block is accepted: it is
     trusted, or its distance is at most the gate. The gain of what was not measured is 0, as is all but P of a block that is not
     accepted. e: innovation."""

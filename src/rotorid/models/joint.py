@@ -322,7 +322,11 @@ class Joint:
         x = states.unpack(z[: states.size])
         observed = self.system.observe(x, self.inputs(u), self.parameters(z, values))
         for name, rows in outputs.tangent.items():
-            if name in states and states[name].rotation == outputs[name].rotation and observed[name] is x[name]:
+            if (
+                name in states
+                and states[name].rotation == outputs[name].rotation
+                and observed[name] is x[name]
+            ):
                 H = H.at[rows].set(identity[states.tangent[name]])
         return y, H
 

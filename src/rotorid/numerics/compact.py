@@ -2,8 +2,8 @@
 
 JAX is fastest with formulas that are written out and batched. C for a small computer must be short: within `compact()`,
 `map_rows` is a loop, and some functions are calls in the jaxpr. `rotorid.codegen.program` writes a call of a function decorated
-with `routine` as loops over memory, and all calls of one decorated with `shared` as calls of one C function. The numbers are the
-same to rounding. JAX caches the trace of a function: pass a new function within the block.
+with `routine` as loops over memory, and all calls of one decorated with `shared` as calls of one C function. The numbers are
+the same to rounding. JAX caches the trace of a function: pass a new function within the block.
 """
 
 from __future__ import annotations
