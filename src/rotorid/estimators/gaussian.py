@@ -35,6 +35,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from rotorid.estimators.base import (
@@ -104,7 +105,7 @@ class InnovationBias(eqx.Module):
 
     def exceeds(self, gate: Float[Array, ""], least: Float[Array, ""] | float = 0.0) -> Bool[Array, ""]:
         """Whether a mean is further from zero than by gate of its standard deviations, and than by least."""
-        if not isinstance(gate, jax.core.Tracer) and np.isinf(gate):
+        if not isinstance(gate, Tracer) and np.isinf(gate):
             return jnp.zeros((), bool)  # C for one tuning is shorter without the test
         return jnp.any(self.mean**2 > jnp.maximum(gate**2 * self.variance, least**2))
 
