@@ -86,7 +86,12 @@ def test_one_flight_many_flights_and_a_stream_are_the_same_to_the_last_bit(make,
 
 
 def test_jax_takes_over_the_arrays_of_results():
-    for shape, dtype in (((3, 5), np.float64), ((7,), np.bool_), ((0, 4), np.int64), ((64, 1000, 10), np.float64)):
+    for shape, dtype in (
+        ((3, 5), np.float64),
+        ((7,), np.bool_),
+        ((0, 4), np.int64),
+        ((64, 1000, 10), np.float64),
+    ):
         array = compiled._aligned_empty(shape, np.dtype(dtype))
         assert (array.shape, array.dtype) == (shape, dtype)
         array[...] = 1
