@@ -36,6 +36,7 @@ from rotorid.codegen.ir import (
     Routine,
     contiguous,
 )
+from rotorid.codegen.memory import Frame, Storage, positions_read
 from rotorid.codegen.primitives import Value, is_traced, zero_as
 from rotorid.codegen.routines import (
     is_loop,
@@ -45,7 +46,6 @@ from rotorid.codegen.routines import (
     overwrites,
     sparse_rows,
 )
-from rotorid.codegen.storage import Frame, Storage, positions_read
 
 LOOPED = 4_000
 """A scan with more scalar operations in all iterations stays a loop."""
