@@ -19,6 +19,8 @@ from rotorid.estimators.particle.bootstrap import bootstrap_filter
 from rotorid.estimators.particle.liu_west import liu_west
 from rotorid.estimators.run import run
 from rotorid.estimators.wrench.observers import acceleration_observer, momentum_observer
+from rotorid.geometry.spaces import Scalar, Space
+from rotorid.models.system import Parameter, System
 from rotorid.signals.samples import Samples
 from tests.estimators.flown import flown
 from tests.estimators.particle.test_particles import Autoregression, observed
@@ -34,6 +36,35 @@ CASES = {
 }
 APART = 50
 """Rows between two cases, in which a filter recovers."""
+
+
+class Draining(System):
+    """A level is measured by its square root, whose slope at 0 is infinite, and by a second sensor."""
+
+    states = Space.of(level=Scalar(std=1.0, noise=0.1))
+    inputs = Space.of()
+    outputs = Space.of(level=Scalar(noise=0.1), gauge=Scalar(noise=0.1))
+    parameters = (Parameter("leak", 0.1, std=0.05),)
+
+    def dynamics(self, x, u, p):
+        return {"level": -p["leak"] * x["level"]}
+
+    def observe(self, x, u, p):
+        return {"level": jnp.sqrt(x["level"]), "gauge": x["level"]}
+
+
+@pytest.mark.parametrize("make", [ekf, msckf, adaptive])
+@pytest.mark.parametrize("engine", ["c", "jax"])
+def test_an_infinite_slope_of_a_missing_measurement_does_not_count(make, engine):
+    n = 50
+    mask = np.tile([False, True], (n, 1))
+    samples = Samples(
+        *map(jnp.asarray, (np.arange(n) * 0.1, np.full(n, 0.1), np.zeros((n, 0)), np.zeros((n, 2)), mask))
+    )
+    found = run(make(Draining()), samples, engine=engine)
+    for leaf in jax.tree.leaves(found):
+        assert np.isfinite(np.asarray(leaf, float)).all()
+    assert not (np.asarray(found.health) == Health.DIVERGED).any()
 
 
 @pytest.mark.parametrize("make", [ekf, msckf, adaptive])

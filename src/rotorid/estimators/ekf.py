@@ -88,7 +88,7 @@ class EKF(AbstractGaussianFilter):
             P, K, change, distance, is_accepted = _block_update(
                 P, hP, product(hP, h.T), R[slot], e, m[slot], trusted[i], gate
             )
-            P = mirrored(joseph_update(P, h, R[slot], K, direct))
+            P = mirrored(joseph_update(P, h, R[slot], K, direct, m[slot]))
             correction = correction + change
             nis = nis + distance
             accepted.append(is_accepted)

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from rotorid.numerics.compact import shared
 from rotorid.numerics.products import mirrored, product
@@ -30,6 +31,7 @@ def joseph_update(
     r: Float[Array, " m"],
     K: Float[Array, "n m"],
     direct: slice | None,
+    is_measured: Bool[Array, " m"] | None = None,
 ) -> Float[Array, "all all"]:
     """The covariance after a measurement, as accurate as Joseph's form.
 
@@ -39,17 +41,22 @@ def joseph_update(
         r: variances of the measurement noise.
         K: gain of the first n states.
         direct: the m states that are measured directly; None for none, which leaves `difference` as it is.
+        is_measured: rows of h that count, whose numbers are finite; the gain of the others is 0. None: all.
     """
     if direct is None:
         return difference
     n = h.shape[1]
     D = product(h, product(difference[:n, :n], h.T) - K * r)
-    return difference.at[direct, direct].add(_correction(K[direct], D))
+    used = jnp.ones(len(r), bool) if is_measured is None else is_measured
+    return difference.at[direct, direct].add(_correction(K[direct], D, used))
 
 
 @shared
-def _correction(K: Float[Array, "n m"], D: Float[Array, "m m"]) -> Float[Array, "n n"]:
-    """-K D K^T, symmetric to the last bit."""
+def _correction(
+    K: Float[Array, "n m"], D: Float[Array, "m m"], is_measured: Bool[Array, " m"]
+) -> Float[Array, "n n"]:
+    """-K D K^T of the rows and columns of D that are measured, symmetric to the last bit."""
+    D = jnp.where(is_measured[:, None] & is_measured, D, 0.0)
     error = product(product(K, D), K.T)
     return -0.5 * (error + error.T)
 
