@@ -84,18 +84,19 @@ def keep(
     *,
     quick: bool,
     seconds: float,
-    processor_seconds: float,
+    processor_seconds: float | None,
     headline: Sequence[str],
     part: str = "",
 ) -> None:
-    """Copy the rows of a study to docs/studies, with the circumstances of its run. part: the only one that was run."""
+    """Copy the rows of a study to docs/studies, with the circumstances of its run. processor_seconds: None where unknown.
+    part: the only one that was run."""
     from importlib.metadata import version
 
     circumstances = {
         "form": "quick" if quick else "full",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "seconds": round(seconds),
-        "processor_seconds": round(processor_seconds),
+        "processor_seconds": None if processor_seconds is None else round(processor_seconds),
         "machine": f"{_processor()}, {os.cpu_count()} cores",
         "version": version("rotorid"),
         "headline": list(headline),
