@@ -138,15 +138,14 @@ def _weighted_misfit(
         lost = G[axis, rotor] * rows.thrust[:, rotor]
         x = np.column_stack([rows.thrust, rows.rate[:, axis], np.ones(n), np.where(middle, lost, 0.0)])
         y = rows.torque[:, axis]
-        size = np.sqrt(np.mean(x**2, axis=0))
-        _, _, (weight,) = _robust(x[None] / np.where(size > 0.0, size, 1.0), y, np.ones((1, n)))
+        _, _, (weight,) = _robust(x[None], y, np.ones((1, n)))
         root = np.sqrt(weight)
         q, _ = np.linalg.qr(root[:, None] * x[:, :-1])
         y, lost = root * y, root * lost
         y = y - q @ (q.T @ y)
-        after = np.cumsum((lost[:, None] * np.column_stack([y, lost, q]))[::-1], axis=0)[::-1][tried]
-        left = np.maximum(after[:, 1] - np.sum(after[:, 2:] ** 2, axis=1), 1e-12 * after[:, 1] + 1e-300)
-        misfit += np.log(np.maximum(y @ y - after[:, 0] ** 2 / left, 1e-300))
+        product, square = _of_lost(lost, y, q, tried)
+        square = np.maximum(square, 1e-12 * float(lost @ lost) + 1e-300)
+        misfit += np.log(np.maximum(y @ y - product**2 / square, 1e-300))
     return misfit
 
 
@@ -185,10 +184,7 @@ def _share_lost(
     for axis in range(3):
         x[..., rotors] = np.where(is_after, G[axis, rotor] * rows.thrust[:, rotor], 0.0)
         x[..., rotors + 1] = rows.rate[:, axis]
-        size = np.sqrt(np.mean(x**2, axis=1))
-        size = np.where(size > 0.0, size, 1.0)
-        b, P, _ = _robust(x / size[:, None], rows.torque[:, axis], weights)
-        b, P = b / size, P / (size[:, :, None] * size[:, None])
+        b, P, _ = _robust(x, rows.torque[:, axis], weights)
         residual = weights * (rows.torque[:, axis] - (x @ b[..., None])[..., 0])
         misfit += np.log(np.maximum(np.mean(np.abs(residual), axis=1), 1e-300))
         own_deviation = deviation @ G[axis]
@@ -241,13 +237,23 @@ def _search(
         spread = max(1.4826 * float(np.median(np.abs(y))), 1e-12)
         y = np.clip(y, -_OUTLIER * spread, _OUTLIER * spread)
         for i in range(rotors):
-            x = G[axis, i] * rows.thrust[:, [i]]
-            between = np.add.reduceat(x * np.column_stack([y, x, q]), times)
-            after = np.cumsum(between[::-1], axis=0)[::-1]
-            explained = after[:, 2:]  # by the columns of q
-            numerator[i] -= (after[:, 0] - explained @ (q.T @ y)) / spread**2
-            denominator[i] += (after[:, 1] - np.sum(explained**2, axis=1)) / spread**2
+            product, square = _of_lost(G[axis, i] * rows.thrust[:, i], y, q, times)
+            numerator[i] -= product / spread**2
+            denominator[i] += square / spread**2
     return numerator / np.sqrt(np.maximum(denominator, 1e-300))
+
+
+def _of_lost(
+    lost: Float[np.ndarray, " n"],
+    y: Float[np.ndarray, " n"],
+    q: Float[np.ndarray, "n m"],
+    first: Int[np.ndarray, " k"],
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Product with y and square of what is lost from each of these rows on, without what the orthonormal columns q explain."""
+    between = np.add.reduceat(lost[:, None] * np.column_stack([y, lost, q]), first)
+    after = np.cumsum(between[::-1], axis=0)[::-1]
+    explained = after[:, 2:]
+    return after[:, 0] - explained @ (q.T @ y), after[:, 1] - np.sum(explained**2, axis=1)
 
 
 def _robust(
@@ -255,6 +261,9 @@ def _robust(
 ) -> tuple[Float[np.ndarray, "k m"], Float[np.ndarray, "k m m"], Float[np.ndarray, "k n"]]:
     """Solutions of y = x b with Huber weights; their covariances, which allow for the correlation of neighbouring rows; the
     weights. weights: 1 of rows that count, 0 of others, as many in each."""
+    scale = np.sqrt(np.mean(x**2, axis=1))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    x = x / scale[:, None]
     is_used, transposed, (k, _, m) = weights > 0.0, x.swapaxes(1, 2), x.shape
     weight, residual, s, b, P = weights, y, np.zeros(k), np.zeros((k, m, 1)), np.zeros((k, m, m))
     for _ in range(_PASSES):
@@ -267,4 +276,5 @@ def _robust(
     residual = weight * residual
     products = np.sum(residual[:, 1:] * residual[:, :-1], axis=1)
     r = np.clip(products / np.maximum(np.sum(residual**2, axis=1), 1e-300), -0.6, 0.9)
-    return b[..., 0], (s**2 * (1.0 + r) / (1.0 - r))[:, None, None] * P, weight
+    covariance = (s**2 * (1.0 + r) / (1.0 - r))[:, None, None] * P
+    return b[..., 0] / scale, covariance / (scale[:, :, None] * scale[:, None]), weight
