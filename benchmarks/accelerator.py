@@ -176,7 +176,11 @@ def _filter_flights(sizes: Sizes, made: flights.Made, engine: Engine, peers: set
     on_device, estimator = jax.tree.map(jnp.asarray, part.samples), ekf(flights.SYSTEM, agile=False)
 
     def repeated(call: Callable[[], object]) -> Callable[[], object]:
-        return lambda: [jax.block_until_ready(call()) and None for _ in range(parts)]
+        def all_parts() -> None:
+            for _ in range(parts):
+                jax.block_until_ready(call())
+
+        return all_parts
 
     def transferred() -> object:
         return jax.tree.map(np.asarray, run_many(estimator, part.samples, engine=engine))
@@ -209,9 +213,8 @@ def _train(sizes: Sizes, data: Windows, engine: Engine, precision: Precision, se
         ends.append(time.perf_counter())
         losses.append(state.losses[-1, 0])
 
-    with jax.enable_x64(
-        True
-    ):  # the same initial weights in both processes; `precision` is that of the training
+    # the same initial weights in both processes; `precision` is that of the training
+    with jax.enable_x64(True):
         learn_residual(
             knode.hexarotor(), data, multirotor_heads("split"), training,
             members=[knode.PHYSICS], engine=engine, on_epoch=on_epoch,

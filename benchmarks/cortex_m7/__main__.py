@@ -10,7 +10,6 @@ Needs `apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+
+from benchmarks.onboard import MAKERS, golden_files, golden_result
 
 FOLDER = Path(__file__).parent
 COMPILER, SIZE, EMULATOR = TOOLS = ("arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm")
@@ -88,16 +89,11 @@ def measure(files: dict[str, bytes], optimisation: str) -> OnProcessor:
         semihosting = ("-semihosting-config", f"enable=on,target=native,{arguments}")
         said = output(EMULATOR, *board, *semihosting, "-kernel", "golden.elf")
         code = int(output(SIZE, "filter.o").splitlines()[1].split()[0])
-    difference, step = (
-        float(re.findall(pattern, said)[0])
-        for pattern in (r"([\d.e+-]+) of its scale", r"([\d.]+) us a step")
-    )
+    difference, step = golden_result(said)
     return OnProcessor(step * _TICK * _TICKS_PER_SECOND / 1e6, code, difference)
 
 
 def main() -> None:
-    from benchmarks.onboard import MAKERS, golden_files
-
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cortex_m7", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", default=list(NAMES), help=", ".join(MAKERS))
     names = parser.parse_args().names
