@@ -61,24 +61,17 @@ _PLAIN: Final = frozenset((str, int, bool))
 def to_plain(value: Any) -> Any:
     """Convert a value to what JSON can hold: dataclasses to objects, sequences to lists, nonfinite numbers
     to null, severities to words."""
-    kind = type(value)
-    if value is None or kind in _PLAIN:
+    if value is None or type(value) in _PLAIN:
         return value
-    if kind is float:
+    if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if kind is dict:
+    if isinstance(value, (dict, Mapping)):  # dict first, since most are
         return {str(k): to_plain(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): to_plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(v) for v in value]
-    if isinstance(value, Severity):
-        return value.word
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
+    return value.word if isinstance(value, Severity) else value
 
 
 def to_json(value: Any) -> str:
