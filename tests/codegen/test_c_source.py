@@ -118,6 +118,22 @@ def test_equal_operations_are_shared():
     assert text.count(" + ") == 1
 
 
+def test_products_that_are_only_added_are_fused():
+    def function(x):
+        a, b, c, d = x[0] * x[1], x[1] * x[2], x[2] * x[3], x[3] * x[3]
+        return jnp.stack([a + x[4], x[4] - a, b - x[0], c + d, d + x[5], jnp.sin(c), x[4] + jnp.sin(b)])
+
+    text = text_of(function, 6)
+    assert text.count("num_fma(") == 4  # with a twice, and with d
+    assert text.count(" * ") == 2  # b and c
+    columns = RNG.normal(size=(6, 8))
+    want = np.stack([function(column) for column in columns.T], axis=1)
+    together = in_c(function, columns)
+    np.testing.assert_allclose(together, want, rtol=1e-13)
+    alone = np.stack([in_c(function, column[:, None])[:, 0] for column in columns.T], axis=1)
+    np.testing.assert_array_equal(together, alone)
+
+
 def test_a_masked_matrix_is_chosen_once_and_keeps_its_zeros():
     def function(x):
         masked = jnp.where(x[0] > 0, jnp.array([[x[1], 0.0], [0.0, x[2]]]), 0.0)

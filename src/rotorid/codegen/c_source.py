@@ -1,8 +1,9 @@
 """C source of a CasADi function on scalars: straight-line code over lanes, one filter in each lane.
 
-The instructions become single assignments. Equal ones are shared, truth values stay masks instead of numbers, and a choice
-between two values is one selection. The code is cut into functions of `CHUNK` assignments, so that a C compiler's time grows
-no faster than the code; values that are used in later chunks are stored in memory.
+The instructions become single assignments. Equal ones are shared, truth values stay masks instead of numbers, a choice between
+two values is one selection, and a product that is only added or subtracted is fused with each addition. The code is cut into
+functions of `CHUNK` assignments, so that a C compiler's time grows no faster than the code; values that are used in later
+chunks are stored in memory.
 
 The arithmetic is on the type `num` of "num.h": a double, or a vector of several. One program thus steps one filter, or
 several side by side with the same result to the last bit.
@@ -11,7 +12,7 @@ several side by side with the same result to the last bit.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, no_type_check
 
@@ -43,6 +44,12 @@ _ARITHMETIC = {
 _COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
 _LOGICAL = {ca.OP_AND: "{0} & {1}", ca.OP_OR: "{0} | {1}"}
 _MASK_OPERATIONS = _LOGICAL | {ca.OP_EQ: "NOT({0} ^ {1})", ca.OP_NE: "{0} ^ {1}"}
+_PRODUCTS = {_ARITHMETIC[op] for op in (ca.OP_MUL, ca.OP_SQ)}
+_FUSED = {
+    _ARITHMETIC[ca.OP_ADD]: ("num_fma({0}, {1}, {2})", "num_fma({0}, {1}, {2})"),
+    _ARITHMETIC[ca.OP_SUB]: ("num_fma({0}, {1}, -{2})", "num_fma(-{0}, {1}, {2})"),
+}
+"""An operation on a product and another number, by the place of the product: one rounding, and one instruction."""
 _COMMUTATIVE = {ca.OP_ADD, ca.OP_MUL, ca.OP_AND, ca.OP_OR, ca.OP_EQ, ca.OP_NE}
 # fmt: on
 
@@ -149,6 +156,7 @@ def c_source(
         SettingError: an operation has no C form.
     """
     values, results = _assignments(function, reads)
+    _fuse_products(values, results)
     order = _dependencies(values, results)
     chunks = [order[i : i + CHUNK] for i in range(0, len(order), CHUNK)]
     chunk_of = {value: k for k, chunk in enumerate(chunks) for value in chunk}
@@ -258,6 +266,32 @@ def _shared_divisors(instructions: Sequence[tuple[int, Sequence[int], Sequence[i
         if op != ca.OP_OUTPUT:
             written[target[0]] = k
     return {k for several in divisions.values() if len(several) > 1 for k in several}
+
+
+@no_type_check
+def _fuse_products(values: _Values, results: Iterable[int]) -> None:
+    """Put additions of products in place of products that are only added or subtracted."""
+    order = _dependencies(values, results)
+    other_uses, uses = set(results), Counter()
+    for v in order:
+        formula, operands, _ = values.all[v]
+        uses.update(operands)
+        if formula not in _FUSED:
+            other_uses.update(operands)
+    for v in order:
+        formula, operands, _ = values.all[v]
+        if formula not in _FUSED:
+            continue
+        places = [
+            k for k, o in enumerate(operands) if o not in other_uses and values.all[o].formula in _PRODUCTS
+        ]
+        if not places:
+            continue
+        place = min(places, key=lambda k: (uses[operands[k]], -operands[k]))
+        product, other = values.all[operands[place]], operands[1 - place]
+        factors = product.operands * (2 // len(product.operands))
+        values.all[v] = _Value(_FUSED[formula][place], (*factors, other))
+        other_uses.update(o for k, o in enumerate(operands) if k != place)
 
 
 def _dependencies(values: _Values, results: Iterable[int]) -> list[int]:

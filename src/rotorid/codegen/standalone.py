@@ -43,6 +43,14 @@ _CHOICES = {
 }
 """As in JAX, max and min of a NaN are NaN."""
 
+_FUSED = """\
+#ifdef FP_FAST_FMA{limit}
+#define num_fma fma{suffix}
+#else
+#define num_fma(a, b, c) ((a) * (b) + (c))
+#endif"""
+"""a b + c in one instruction, where the processor has it."""
+
 _FUNCTION = re.compile(r"^void (\w+)\(([^)]*)\)( \{|;)$", re.MULTILINE)
 
 
@@ -68,8 +76,10 @@ def standalone(programs: Mapping[str, CProgram], *, single: bool) -> Standalone:
 
 def _library_calls(body: str, single: bool) -> str:
     """Definitions of the functions on numbers that the code calls."""
+    suffix = "f" if single else ""
+    forms = _CHOICES | {"fma": _FUSED.format(suffix=suffix, limit=suffix.upper())}
     names = sorted(set(re.findall(r"\bnum_(\w+)\(", body)))
-    lines = [_CHOICES.get(name, f"#define num_{name} {name}{'f' if single else ''}") for name in names]
+    lines = [forms.get(name, f"#define num_{name} {name}{suffix}") for name in names]
     return "".join(f"{line}\n" for line in lines)
 
 

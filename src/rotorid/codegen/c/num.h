@@ -68,6 +68,20 @@ LANE_BY_LANE(sinh) LANE_BY_LANE(cosh) LANE_BY_LANE(tanh)
 LANE_BY_LANE(asinh) LANE_BY_LANE(acosh) LANE_BY_LANE(atanh)
 LANE_BY_LANE_2(pow) LANE_BY_LANE_2(fmod)
 
+/* a b + c; rounded once if the processor has an instruction for it, and then in one lane as in several. */
+#if defined(__FP_FAST_FMAF) && defined(SINGLE) || defined(__FP_FAST_FMA) && !defined(SINGLE)
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__) && LANES == 8 && !defined(SINGLE)
+#define num_fma(a, b, c) ((num)__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)) /* compiles faster than the loop */
+#else
+static inline __attribute__((always_inline)) num num_fma(num a, num b, num c) {
+  for (int i = 0; i < LANES; i++) LANE(a, i) = IN_REAL(__builtin_fma)(LANE(a, i), LANE(b, i), LANE(c, i));
+  return a;
+}
+#endif
+#else
+static inline num num_fma(num a, num b, num c) { return a * b + c; }
+#endif
+
 #ifdef QUICK
 #include "quick.h"
 #else
