@@ -5,9 +5,14 @@ leaves gamma and the weights open; here gamma^2 = l / (1 - w0), w = (1 - w0) / (
 in the mean and in the covariance, so that no weight is negative and a root of every covariance follows from an orthogonal
 triangularisation (tria), with no downdate that could fail, and whatever the rounding of K:
 
-    predict   S <- tria [ sqrt(w_i) (X_i [-] mu),  sqrt(Q dt) ]
-    update    K = Sigma_xy (Sigma_yy + R)^-1
-              S <- tria [ sqrt(w_i) ((X_i [-] mu) - K (Y_i [-] mu_y)),  K sqrt(R) ]
+    predict   S <- tria [ X,  sqrt(Q dt) ]
+    update    K = Sigma_xy (Sigma_yy + R)^-1,   Sigma_yy = Y Y^T,   Sigma_xy = S Y_odd^T
+              S <- tria [ S - K Y_odd,  K Y_even,  K sqrt(R) ]
+
+X and Y are roots of the covariances of the predicted state and output. Their columns are the deviations of the points, those of
+opposite points combined into sqrt(w/2) (d+ - d-), the odd part, and sqrt(w/2) (d+ + d-), which is even like that of the middle
+point. S is triangular, so that most points share the rotations of others. An output that is a state itself is linear in the
+error of the state: its odd part is the rows of S, and its even part is 0.
 
 References: R. van der Merwe, E. Wan, The square-root unscented Kalman filter, ICASSP 2001; I. Arasaratnam, S. Haykin,
 Cubature Kalman filters, IEEE TAC 54 (2009), for the array update.
@@ -16,6 +21,7 @@ Cubature Kalman filters, IEEE TAC 54 (2009), for the array update.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -49,7 +55,8 @@ class UKF(AbstractGaussianFilter):
         return jnp.diag(std)
 
     def _covariance(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-        return uncertainty @ uncertainty.T
+        root = jnp.tril(uncertainty)
+        return product(root, root.T)
 
     def _propagate(
         self,
@@ -60,12 +67,14 @@ class UKF(AbstractGaussianFilter):
         retention: Float[Array, " dim"],
         noise: Float[Array, " dim"],
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
-        space, values = self.joint.space, self.tuning.values
+        values = self.tuning.values
         points = map_rows(
-            lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, uncertainty)
+            lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, jnp.tril(uncertainty))
         )
-        mean, deviations = self._moments(space, points)
-        return mean, tria(jnp.concatenate([retention[:, None] * deviations.T, jnp.diag(noise)], axis=1))
+        mean, odd, even = self._moments(self.joint.space, points)
+        return mean, tria(
+            jnp.concatenate([retention[:, None] * odd, retention[:, None] * even, jnp.diag(noise)], axis=1)
+        )
 
     def _measurement_update(
         self,
@@ -75,33 +84,28 @@ class UKF(AbstractGaussianFilter):
         trusted: Bool[Array, " blocks"],
     ) -> MeasurementUpdate:
         outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
-        n, gamma, weights = self._weights()
-        points = self._sigma_points(z, uncertainty)
-        predictions = map_rows(lambda point: self.joint.observe(point, sample.u, self.tuning.values), points)
-        expected, Y = self._moments(outputs, predictions)
-        Y = jnp.where(mask, Y, 0.0)
+        root = jnp.tril(uncertainty)
+        expected, odd, even = self._predict_outputs(z, root, sample.u)
+        odd, even = (jnp.where(mask[:, None], Y, 0.0) for Y in (odd, even))
         innovation = jnp.where(mask, outputs.minus(sample.y, expected), 0.0)
-        S = Y.T @ Y + jnp.diag(jnp.where(mask, noise * noise, 1.0))
+        Y = jnp.concatenate([odd, even], axis=1)
+        S = product(Y, Y.T) + jnp.diag(jnp.where(mask, noise * noise, 1.0))
 
         accepted = trusted | self._gate(innovation, S)
         used = mask & per_dimension(outputs, accepted)
         eye = jnp.eye(S.shape[0], dtype=S.dtype)
-        Y = jnp.where(used, Y, 0.0).T
-        X = uncertainty * (gamma * math.sqrt(weights[1]))
-        Y_plus, Y_minus = Y[:, 1 : n + 1], Y[:, n + 1 :]
+        odd, even = (jnp.where(used[:, None], Y, 0.0) for Y in (odd, even))
         whitened, A, inverse = whiten(
             jnp.where(used[:, None] & used, S, eye),
             jnp.where(used, innovation, 0.0),
-            product(Y_plus - Y_minus, X.T),
+            product(odd, root.T),
             eye,
         )
         K = product(A.T, inverse)
-        others = jnp.concatenate([Y[:, :1], jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
+        others = jnp.concatenate([even, jnp.diag(jnp.where(used, noise, 0.0))], axis=1)
         return MeasurementUpdate(
             correction=A.T @ whitened,
-            uncertainty=tria(
-                jnp.concatenate([X - product(K, Y_plus), X + product(K, Y_minus), product(K, others)], axis=1)
-            ),
+            uncertainty=tria(jnp.concatenate([root - product(K, odd), product(K, others)], axis=1)),
             accepted=accepted,
             innovation=innovation,
             innovation_std=jnp.where(mask, jnp.sqrt(jnp.diag(S)), 0.0),
@@ -123,22 +127,61 @@ class UKF(AbstractGaussianFilter):
         return n, gamma, np.array([_CENTRE_WEIGHT] + [(1.0 - _CENTRE_WEIGHT) / (2 * n)] * (2 * n))
 
     def _sigma_points(
-        self, z: Float[Array, " size"], uncertainty: Float[Array, "dim dim"]
+        self, z: Float[Array, " size"], root: Float[Array, "dim dim"]
     ) -> Float[Array, "points size"]:
         _, gamma, _ = self._weights()
-        steps = gamma * uncertainty.T
+        steps = gamma * root.T
         plus = map_rows(lambda delta: self.joint.space.plus(z, delta), jnp.concatenate([steps, -steps]))
         return jnp.concatenate([z[None], plus])
 
+    def _predict_outputs(
+        self, z: Float[Array, " size"], root: Float[Array, "dim dim"], u: Float[Array, " inputs"]
+    ) -> tuple[Float[Array, " outputs"], Float[Array, "measured dim"], Float[Array, "measured even"]]:
+        """Mean of the outputs and the root of its covariance, as `_moments`.
+
+        An output that is a state itself is linear in the error of the state: its rows are those of the state, with even part 0.
+        """
+        joint, values = self.joint, self.tuning.values
+        states, outputs = joint.system.states, joint.system.outputs
+        direct = joint.observed_states(z, u, values)
+        others = Space(tuple((name, block) for name, block in outputs.blocks if name not in direct))
+        expected = {name: z[states.stored[name]] for name in direct}
+        odd = {name: root[states.tangent[name]] for name in direct}
+        even = {}
+        if others:
+
+            def observe(point: Float[Array, " size"]) -> Float[Array, " others"]:
+                observed = outputs.unpack(joint.observe(point, u, values))
+                return others.pack({name: observed[name] for name in others})
+
+            mean, *columns = self._moments(others, map_rows(observe, self._sigma_points(z, root)))
+            for name in others:
+                expected[name] = mean[others.stored[name]]
+                odd[name], even[name] = (c[others.tangent[name]] for c in columns)
+        width = max((e.shape[1] for e in even.values()), default=0)
+        even |= {name: jnp.zeros((outputs[name].dim, width), z.dtype) for name in direct}
+
+        def of_outputs(parts: Mapping[str, Float[Array, " ..."]]) -> Float[Array, " ..."]:
+            return jnp.concatenate([parts[name] for name in outputs])
+
+        return of_outputs(expected), of_outputs(odd), of_outputs(even)
+
     def _moments(
         self, space: Space, points: Float[Array, "points stored"]
-    ) -> tuple[Float[Array, " stored"], Float[Array, "points tangent"]]:
-        """Mean on the manifold (one Gauss-Newton step from the middle point) and weighted deviations, one row a point."""
-        _, _, weights = self._weights()
+    ) -> tuple[Float[Array, " stored"], Float[Array, "tangent dim"], Float[Array, "tangent even"]]:
+        """Mean on the manifold (one Gauss-Newton step from the middle point) and a root of the covariance: the columns
+        sqrt(w/2) (d+ - d-) and sqrt(w/2) (d+ + d-) of the deviations d+ and d- of opposite points, and sqrt(w0) d0."""
+        n, _, weights = self._weights()
         from_middle = map_rows(lambda point: space.minus(point, points[0]), points)
         mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ from_middle)
-        deviations = map_rows(lambda point: space.minus(point, mean), points)
-        return mean, jnp.asarray(np.sqrt(weights)[:, None], points.dtype) * deviations
+        deviations = map_rows(lambda point: space.minus(point, mean), points).T
+        plus, minus = deviations[:, 1 : n + 1], deviations[:, n + 1 :]
+        half, middle = math.sqrt(0.5 * weights[1]), math.sqrt(weights[0])
+        return (
+            mean,
+            half * (plus - minus),
+            jnp.concatenate([half * (plus + minus), middle * deviations[:, :1]], axis=1),
+        )
 
 
 def ukf(system: System, *, method: Method = "midpoint", agile: bool = True, **tuning: Any) -> UKF:

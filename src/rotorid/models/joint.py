@@ -319,16 +319,24 @@ class Joint:
 
         identity = jnp.eye(self.space.dim, dtype=z.dtype)
         y, H = jax.vmap(column, out_axes=(None, -1))(identity)
+        for name in self.observed_states(z, u, values):
+            H = H.at[outputs.tangent[name]].set(identity[states.tangent[name]])
+        return y, H
+
+    def observed_states(
+        self, z: Float[Array, " size"], u: Float[Array, " inputs"], values: Float[Array, " all"]
+    ) -> tuple[str, ...]:
+        """Names of the outputs that are the states of the same names themselves, at any point."""
+        outputs, states = self.system.outputs, self.system.states
         x = states.unpack(z[: states.size])
         observed = self.system.observe(x, self.inputs(u), self.parameters(z, values))
-        for name, rows in outputs.tangent.items():
-            if (
-                name in states
-                and states[name].rotation == outputs[name].rotation
-                and observed[name] is x[name]
-            ):
-                H = H.at[rows].set(identity[states.tangent[name]])
-        return y, H
+        return tuple(
+            name
+            for name in outputs
+            if name in states
+            and states[name].rotation == outputs[name].rotation
+            and observed[name] is x[name]
+        )
 
 
 def to_value(p: Parameter, coordinate: Float[Array, " ..."]) -> Float[Array, " ..."]:
