@@ -44,31 +44,31 @@ static inline int any(mask m) {
 
 /* a = k pi/2 + the result, |result| <= pi/4; k in the lowest bits of *quadrant. */
 static inline num reduced(num a, mask *quadrant) {
-  const num shifted = a * NUM(0x1.45f306dc9c883p-1) + ROUNDER, k = shifted - ROUNDER;
+  const num shifted = num_fma(a, NUM(0x1.45f306dc9c883p-1), ROUNDER), k = shifted - ROUNDER;
   *quadrant = bits_of(shifted);
-  return ((a - k * NUM(0x1.921fb544p0)) - k * NUM(0x1.0b4611a6p-34)) - k * NUM(0x1.3198a2e037073p-69);
+  return num_fma(k, NUM(-0x1.3198a2e037073p-69), num_fma(k, NUM(-0x1.0b4611a6p-34), num_fma(k, NUM(-0x1.921fb544p0), a)));
 }
 
 static inline num sine(num r, num s) {
   num t = NUM(-1.0 / 1307674368000.0);
-  t = t * s + NUM(1.0 / 6227020800.0);
-  t = t * s + NUM(-1.0 / 39916800.0);
-  t = t * s + NUM(1.0 / 362880.0);
-  t = t * s + NUM(-1.0 / 5040.0);
-  t = t * s + NUM(1.0 / 120.0);
-  t = t * s + NUM(-1.0 / 6.0);
-  return r + r * (s * t);
+  t = num_fma(t, s, NUM(1.0 / 6227020800.0));
+  t = num_fma(t, s, NUM(-1.0 / 39916800.0));
+  t = num_fma(t, s, NUM(1.0 / 362880.0));
+  t = num_fma(t, s, NUM(-1.0 / 5040.0));
+  t = num_fma(t, s, NUM(1.0 / 120.0));
+  t = num_fma(t, s, NUM(-1.0 / 6.0));
+  return num_fma(r, s * t, r);
 }
 
 static inline num cosine(num s) {
   num t = NUM(1.0 / 20922789888000.0);
-  t = t * s + NUM(-1.0 / 87178291200.0);
-  t = t * s + NUM(1.0 / 479001600.0);
-  t = t * s + NUM(-1.0 / 3628800.0);
-  t = t * s + NUM(1.0 / 40320.0);
-  t = t * s + NUM(-1.0 / 720.0);
-  t = t * s + NUM(1.0 / 24.0);
-  return (ONE - NUM(0.5) * s) + s * s * t;
+  t = num_fma(t, s, NUM(-1.0 / 87178291200.0));
+  t = num_fma(t, s, NUM(1.0 / 479001600.0));
+  t = num_fma(t, s, NUM(-1.0 / 3628800.0));
+  t = num_fma(t, s, NUM(1.0 / 40320.0));
+  t = num_fma(t, s, NUM(-1.0 / 720.0));
+  t = num_fma(t, s, NUM(1.0 / 24.0));
+  return num_fma(s * s, t, num_fma(NUM(-0.5), s, ONE));
 }
 
 #define FAR(a, limit) (~MASK(num_fabs(a) < NUM(limit)))
@@ -92,22 +92,22 @@ static inline num num_cos(num a) {
 }
 
 static inline num num_exp(num a) {
-  const num shifted = a * NUM(0x1.71547652b82fep0) + ROUNDER, k = shifted - ROUNDER;
-  const num r = (a - k * NUM(0x1.62e42feep-1)) - k * NUM(0x1.a39ef35793c76p-33);
+  const num shifted = num_fma(a, NUM(0x1.71547652b82fep0), ROUNDER), k = shifted - ROUNDER;
+  const num r = num_fma(k, NUM(-0x1.a39ef35793c76p-33), num_fma(k, NUM(-0x1.62e42feep-1), a));
   num t = NUM(1.0 / 6227020800.0);
-  t = t * r + NUM(1.0 / 479001600.0);
-  t = t * r + NUM(1.0 / 39916800.0);
-  t = t * r + NUM(1.0 / 3628800.0);
-  t = t * r + NUM(1.0 / 362880.0);
-  t = t * r + NUM(1.0 / 40320.0);
-  t = t * r + NUM(1.0 / 5040.0);
-  t = t * r + NUM(1.0 / 720.0);
-  t = t * r + NUM(1.0 / 120.0);
-  t = t * r + NUM(1.0 / 24.0);
-  t = t * r + NUM(1.0 / 6.0);
-  t = t * r + NUM(0.5);
+  t = num_fma(t, r, NUM(1.0 / 479001600.0));
+  t = num_fma(t, r, NUM(1.0 / 39916800.0));
+  t = num_fma(t, r, NUM(1.0 / 3628800.0));
+  t = num_fma(t, r, NUM(1.0 / 362880.0));
+  t = num_fma(t, r, NUM(1.0 / 40320.0));
+  t = num_fma(t, r, NUM(1.0 / 5040.0));
+  t = num_fma(t, r, NUM(1.0 / 720.0));
+  t = num_fma(t, r, NUM(1.0 / 120.0));
+  t = num_fma(t, r, NUM(1.0 / 24.0));
+  t = num_fma(t, r, NUM(1.0 / 6.0));
+  t = num_fma(t, r, NUM(0.5));
   const num power = from_bits((bits_of(shifted) - bits_of(ROUNDER) + 1023) << 52);
-  num result = (ONE + (r + r * r * t)) * power;
+  num result = (ONE + num_fma(r * r, t, r)) * power;
   SLOWLY(FAR(a, 700.0), result, exp(LANE(a, i)))
   return result;
 }
@@ -116,15 +116,15 @@ static inline num num_log(num a) {
   const mask shift = bits_of(a) - bits_of(NUM(0x1.6a09e667f3bcdp-1)), k = shift >> 52;
   const num b = from_bits(bits_of(a) - (k << 52)), z = (b - ONE) / (b + ONE), s = z * z;
   num t = NUM(1.0 / 21.0);
-  t = t * s + NUM(1.0 / 19.0);
-  t = t * s + NUM(1.0 / 17.0);
-  t = t * s + NUM(1.0 / 15.0);
-  t = t * s + NUM(1.0 / 13.0);
-  t = t * s + NUM(1.0 / 11.0);
-  t = t * s + NUM(1.0 / 9.0);
-  t = t * s + NUM(1.0 / 7.0);
-  t = t * s + NUM(1.0 / 5.0);
-  t = t * s + NUM(1.0 / 3.0);
+  t = num_fma(t, s, NUM(1.0 / 19.0));
+  t = num_fma(t, s, NUM(1.0 / 17.0));
+  t = num_fma(t, s, NUM(1.0 / 15.0));
+  t = num_fma(t, s, NUM(1.0 / 13.0));
+  t = num_fma(t, s, NUM(1.0 / 11.0));
+  t = num_fma(t, s, NUM(1.0 / 9.0));
+  t = num_fma(t, s, NUM(1.0 / 7.0));
+  t = num_fma(t, s, NUM(1.0 / 5.0));
+  t = num_fma(t, s, NUM(1.0 / 3.0));
   const num whole = AS_NUM(k);
   num result = whole * NUM(0x1.62e42feep-1) + (whole * NUM(0x1.a39ef35793c76p-33) + (z + z) * (ONE + s * t));
   const mask outside = ~(MASK(a >= NUM(0x1p-1022)) & MASK(a < NUM(INFINITY)));
@@ -139,19 +139,19 @@ static inline num num_atan2(num y, num x) {
   const mask first = MASK(low > NUM(0x1.975f5e0553158p-3) * high), second = MASK(low > NUM(0x1.561b82ab7f990p-1) * high);
   const num c = SELECT(second, ONE, SELECT(first, NUM(0x1.a827999fcef32p-2), ZERO));
   const num start = SELECT(second, NUM(0x1.921fb54442d18p-1), SELECT(first, NUM(0x1.921fb54442d18p-2), ZERO));
-  const num t = (low - c * high) / SELECT(MASK(high > ZERO), high + c * low, ONE), s = t * t;
+  const num t = num_fma(-c, high, low) / SELECT(MASK(high > ZERO), num_fma(c, low, high), ONE), s = t * t;
   num p = NUM(-1.0 / 23.0);
-  p = p * s + NUM(1.0 / 21.0);
-  p = p * s - NUM(1.0 / 19.0);
-  p = p * s + NUM(1.0 / 17.0);
-  p = p * s - NUM(1.0 / 15.0);
-  p = p * s + NUM(1.0 / 13.0);
-  p = p * s - NUM(1.0 / 11.0);
-  p = p * s + NUM(1.0 / 9.0);
-  p = p * s - NUM(1.0 / 7.0);
-  p = p * s + NUM(1.0 / 5.0);
-  p = p * s - NUM(1.0 / 3.0);
-  const num acute = start + (t + t * (s * p));
+  p = num_fma(p, s, NUM(1.0 / 21.0));
+  p = num_fma(p, s, NUM(-1.0 / 19.0));
+  p = num_fma(p, s, NUM(1.0 / 17.0));
+  p = num_fma(p, s, NUM(-1.0 / 15.0));
+  p = num_fma(p, s, NUM(1.0 / 13.0));
+  p = num_fma(p, s, NUM(-1.0 / 11.0));
+  p = num_fma(p, s, NUM(1.0 / 9.0));
+  p = num_fma(p, s, NUM(-1.0 / 7.0));
+  p = num_fma(p, s, NUM(1.0 / 5.0));
+  p = num_fma(p, s, NUM(-1.0 / 3.0));
+  const num acute = start + num_fma(t, s * p, t);
   const num upper = SELECT(steep, NUM(0x1.921fb54442d18p0) - (acute - NUM(0x1.1a62633145c07p-54)), acute);
   const num left = NUM(0x1.921fb54442d18p1) - (upper - NUM(0x1.1a62633145c07p-53));
   const num angle = SELECT(MASK(bits_of(x) < 0), left, upper);
