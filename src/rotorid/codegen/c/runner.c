@@ -23,19 +23,94 @@ typedef struct {
   int64_t count, flight, step, kind;
 } leaf;
 
+#if LANES == 8 && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector) && __has_builtin(__builtin_convertvector)
+#define HAS_BLOCKS
+#endif
+#endif
+
+#ifdef HAS_BLOCKS
+/* Lane j of v[i] becomes lane i of v[j]. */
+static inline void transpose(num *v) {
+#define SWAP(distance, low, high)                                                  \
+  for (int i = 0; i < 8; i++)                                                      \
+    if (!(i & distance)) {                                                         \
+      const num a = v[i], b = v[i + distance];                                     \
+      v[i] = __builtin_shufflevector(a, b, low);                                   \
+      v[i + distance] = __builtin_shufflevector(a, b, high);                       \
+    }
+#define THESE(...) __VA_ARGS__
+  SWAP(1, THESE(0, 8, 2, 10, 4, 12, 6, 14), THESE(1, 9, 3, 11, 5, 13, 7, 15))
+  SWAP(2, THESE(0, 1, 8, 9, 4, 5, 12, 13), THESE(2, 3, 10, 11, 6, 7, 14, 15))
+  SWAP(4, THESE(0, 1, 2, 3, 8, 9, 10, 11), THESE(4, 5, 6, 7, 12, 13, 14, 15))
+}
+
+static inline num of_double(const double *p) {
+  num v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+static inline num of_int64_t(const int64_t *p) {
+  mask m;
+  memcpy(&m, p, sizeof m);
+  return __builtin_convertvector(m, num);
+}
+
+static inline num of_uint8_t(const uint8_t *p) {
+  int64_t bytes;
+  memcpy(&bytes, p, sizeof bytes);
+  return __builtin_convertvector((((mask){0} + bytes) >> (mask){0, 8, 16, 24, 32, 40, 48, 56}) & 255, num);
+}
+
+static inline void put_double(double *p, num v) { memcpy(p, &v, sizeof v); }
+
+static inline void put_int64_t(int64_t *p, num v) {
+  const mask m = __builtin_convertvector(v, mask);
+  memcpy(p, &m, sizeof m);
+}
+
+static inline void put_uint8_t(uint8_t *p, num v) {
+  for (int i = 0; i < 8; i++) p[i] = (uint8_t)v[i];
+}
+
+/* Eight numbers at once, where those of following steps are neighbours. */
+#define BY_BLOCKS(type, COPY)                                               \
+  if (l->step == l->count)                                                  \
+    for (; at + 8 <= total; at += 8) {                                      \
+      num v[8], *places[8];                                                 \
+      for (int j = 0; j < 8; j++, NEXT) places[j] = row + i;                \
+      COPY##_BLOCK(type)                                                    \
+    }
+#define READ_BLOCK(type)                                                    \
+  for (int j = 0; j < 8; j++) v[j] = of_##type(p[j] + at);                  \
+  transpose(v);                                                             \
+  for (int j = 0; j < 8; j++) *places[j] = v[j];
+#define WRITE_BLOCK(type)                                                   \
+  for (int j = 0; j < 8; j++) v[j] = *places[j];                            \
+  transpose(v);                                                             \
+  for (int j = 0; j < 8; j++) put_##type(p[j] + at, v[j]);
+#else
+#define BY_BLOCKS(type, COPY)
+#endif
+
 /* COPY for all numbers of some steps of a leaf, a row for each step, with its data as the type of its kind. */
-#define FOR_ALL(type, COPY)                                            \
-  {                                                                    \
-    type *p[LANES];                                                    \
-    for (int j = 0; j < LANES; j++) p[j] = (type *)l->data + start[j]; \
-    for (int64_t s = 0; s < steps; s++)                                \
-      for (int64_t i = 0; i < l->count; i++)                           \
-        for (int j = 0; j < LANES; j++) COPY(type, p[j][s * l->step + i], LANE(rows[s * size + i], j)) \
+#define NEXT (++i == l->count ? (i = 0, s++, row += size) : row)
+#define FOR_ALL(type, COPY)                                              \
+  {                                                                        \
+    type *p[LANES];                                                        \
+    for (int j = 0; j < LANES; j++) p[j] = (type *)l->data + start[j];     \
+    int64_t at = 0, s = 0, i = 0;                                          \
+    num *row = rows;                                                       \
+    BY_BLOCKS(type, COPY)                                                     \
+    for (; at < total; at++, NEXT)                                         \
+      for (int j = 0; j < LANES; j++) COPY(type, p[j][s * l->step + i], LANE(row[i], j)) \
   }
 #define READ(type, number, lane) lane = (real)number;
 #define WRITE(type, number, lane) number = (type)lane;
 #define FOR_LEAVES(COPY)                                                       \
   for (const leaf *l = leaves; l < leaves + n; rows += l->count, l++) {        \
+    const int64_t total = steps * l->count;                                    \
     int64_t start[LANES];                                                      \
     for (int64_t j = 0; j < LANES; j++)                                        \
       start[j] = (flight + j < flights ? flight + j : flights - 1) * l->flight + k * l->step; \
@@ -61,7 +136,7 @@ static void gather(num *rows, const leaf *leaves, int64_t n, int64_t flight, int
   FOR_LEAVES(READ)
 }
 
-static void scatter(const num *rows, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k,
+static void scatter(num *rows, const leaf *leaves, int64_t n, int64_t flight, int64_t flights, int64_t k,
                     int64_t steps) {
   const int64_t size = width(leaves, n);
   FOR_LEAVES(WRITE)
