@@ -90,9 +90,8 @@ def run_many(
     if workers is None:
         workers = min(available_cores(), count // LANES) if jax.default_backend() == "cpu" else 1
     workers = 1 if is_traced else max(workers, 1)
-    if keys is None:
-        keys = jax.random.split(jax.random.key(0), count)
     if isinstance(estimator, AbstractParticleFilter):
+        keys = _keys(keys, count)
         return run_on_engine(
             lambda e: _in_threads(e, samples, keys, tunings, workers), estimator, engine, (samples, keys)
         )
@@ -100,7 +99,12 @@ def run_many(
     compiled = compiled_form(example, _row(_row(samples, 0), 0), 1 if count == 1 else LANES, engine)
     if compiled is not None:
         return jax.device_put(compiled.run(estimator, samples, tunings=tunings, workers=workers))
-    return _in_threads(estimator, samples, keys, tunings, workers)
+    return _in_threads(estimator, samples, _keys(keys, count), tunings, workers)
+
+
+def _keys(keys: Key[Array, " flights"] | None, count: int) -> Key[Array, " flights"]:
+    """A random key for each flight."""
+    return jax.random.split(jax.random.key(0), count) if keys is None else keys
 
 
 def _in_threads(
@@ -132,10 +136,14 @@ def _in_threads(
 
 
 def _row(tree, k: int):
+    """A row of every array, as a numpy array of a type that JAX has."""
+
     def row(leaf):
         if not isinstance(leaf, jax.Array | np.ndarray):
             return leaf
-        return leaf[k] if isinstance(leaf, Tracer) else jax.device_put(np.asarray(leaf)[k])
+        if isinstance(leaf, Tracer):
+            return leaf[k]
+        return np.asarray(np.asarray(leaf)[k], jax.dtypes.canonicalize_dtype(leaf.dtype))
 
     return jax.tree.map(row, tree)
 

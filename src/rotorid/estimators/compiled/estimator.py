@@ -115,6 +115,9 @@ class CompiledEstimator:
 
         size = LANES * -(-flights // (LANES * workers))
         spans = [(first, min(first + size, flights)) for first in range(0, flights, size)]
+        if len(spans) == 1:
+            part(*spans[0])
+            return estimate
         with ThreadPoolExecutor(len(spans)) as pool:
             for done in [pool.submit(part, *span) for span in spans]:
                 done.result()
