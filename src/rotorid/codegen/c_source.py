@@ -12,8 +12,9 @@ several side by side with the same result to the last bit.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, no_type_check
 
 import casadi as ca
@@ -206,25 +207,78 @@ def _slots(
     return slots, count
 
 
+class _Run(NamedTuple):
+    """Copies to addresses at equal steps: how many, the first, and the steps of their targets and sources. A source in C is a
+    constant."""
+
+    length: int
+    target: Address
+    source: Address | str
+    steps: tuple[int, int] = (1, 1)
+
+
+_FEWEST = 4
+"""Fewest copies at other steps than 1 that become a loop."""
+
+
 def _copies(pairs: Sequence[tuple[Address, Address | str]]) -> list[str]:
-    """Statements that write arguments and constants to addresses; contiguous ones by one loop."""
-    lines, start = [], 0
-    while start < len(pairs):
-        (target, source), end = pairs[start], start + 1
-        while end < len(pairs) and pairs[end] == (target.offset(end - start), _offset(source, end - start)):
-            end += 1
-        text = source if isinstance(source, str) else source.element
-        if end - start == 1:
-            lines.append(f"{target.element} = {text};")
-        else:
-            element = text if isinstance(source, str) else f"(&{text})[i]"
-            lines.append(f"for (int i = 0; i < {end - start}; i++) (&{target.element})[i] = {element};")
-        start = end
+    """Statements that write arguments and constants to addresses; those at equal steps by one loop, such loops by another."""
+    lines = []
+    for (length, steps), alike in itertools.groupby(_runs(pairs), key=lambda run: (run.length, run.steps)):
+        firsts = [(run.target, run.source) for run in alike]
+        outer = _runs(firsts) if length > 1 else [_Run(1, *first) for first in firsts]
+        lines += [_copy_line(_Run(length, run.target, run.source, steps), run) for run in outer]
     return lines
 
 
-def _offset(source: Address | str, steps: int) -> Address | str:
-    return source if isinstance(source, str) else source.offset(steps)
+def _runs(pairs: Sequence[tuple[Address, Address | str]]) -> Iterator[_Run]:
+    """Copies in the longest runs, from the first on."""
+    start = 0
+    while start < len(pairs):
+        (target, source), end = pairs[start], start + 1
+        steps = _steps(pairs, start)
+        while steps is not None and _steps(pairs, end) == steps:
+            end += 1
+        length = end - start + (steps is not None)
+        is_loop = length >= _FEWEST or (length > 1 and steps in ((1, 1), (1, 0)))
+        yield _Run(length, target, source, steps) if is_loop and steps else _Run(1, target, source)
+        start += length if is_loop else 1
+
+
+def _steps(pairs: Sequence[tuple[Address, Address | str]], index: int) -> tuple[int, int] | None:
+    """By how many numbers target and source of the next copy follow those of a copy; None where no loop can pass to it."""
+    if index + 1 >= len(pairs):
+        return None
+    target, source = (_step(*places) for places in zip(pairs[index], pairs[index + 1], strict=True))
+    return None if target is None or source is None else (target, source)
+
+
+def _step(place: Address | str, following: Address | str) -> int | None:
+    """By how many numbers an address follows another, 0 for equal constants, None for what no loop can pass over."""
+    if isinstance(place, str) or isinstance(following, str):
+        return 0 if place == following else None
+    step = following.position - place.position
+    return step if place.array == following.array and step >= 0 else None
+
+
+def _copy_line(run: _Run, outer: _Run) -> str:
+    """The C code of a run, or of a run of runs."""
+    loops = [(r, k) for r, k in ((outer, "j"), (run, "i")) if r.length > 1]
+
+    def element(first: Address | str, steps: Sequence[int]) -> str:
+        counters = [(step, k) for step, (_, k) in zip(steps, loops, strict=True) if step]
+        if isinstance(first, str) or not counters:
+            return first if isinstance(first, str) else first.element
+        index = " + ".join(k if step == 1 else f"{step} * {k}" for step, k in counters)
+        return f"(&{first.element})[{index}]"
+
+    rolled = "" if len(loops) < 2 and run.steps == (1, 1) else "ROLLED "
+    heads = "".join(f"{rolled}for (int {k} = 0; {k} < {r.length}; {k}++) " for r, k in loops)
+    target, source = (
+        element(first, [r.steps[side] for r, _ in loops])
+        for side, first in enumerate((run.target, run.source))
+    )
+    return f"{heads}{target} = {source};"
 
 
 def _assignments(function: ca.Function, reads: Sequence[Address]) -> tuple[_Values, list[int]]:

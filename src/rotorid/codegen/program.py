@@ -60,6 +60,9 @@ _ELEMENTWISE = {
 }
 """Formulas in C on numbers: selection, and the test whether an array is finite."""
 
+_ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}"}
+"""The same between arrays that are in memory. Of others, numbers may be known, and the result shorter than a loop."""
+
 _CALLS = (
     "jit",
     "pjit",
@@ -241,7 +244,7 @@ class _Writer:
                 outputs = self._call(equation, inputs)
             elif is_routine(equation) and any(map(is_traced, inputs)):
                 outputs = self._routine(equation, inputs)
-            elif _is_elementwise(equation) and any(map(is_traced, inputs)):
+            elif (_is_elementwise(equation) and is_traced(inputs[0])) or self._is_on_arrays(equation, inputs):
                 outputs = [self._elementwise(equation, inputs)]
             elif equation.primitive.name in _CALLS and _contains_loop(equation, self._looped):
                 (inner,) = inner_jaxprs(equation, closed=True)
@@ -401,11 +404,24 @@ class _Writer:
 
     def _elementwise(self, equation: Any, inputs: list[Value]) -> Value:
         """A loop over the numbers of arrays."""
-        shape, formula = equation.outvars[0].aval.shape, _ELEMENTWISE[equation.primitive.name]
+        shape, formula = equation.outvars[0].aval.shape, (_ELEMENTWISE | _ARITHMETIC)[equation.primitive.name]
         operands = [self._operand(value) for value in self._storage.materialise(inputs)]
         size, start = max(value.size for value in inputs), self._storage.reserve(math.prod(shape))
         self._storage.statements.append(Elementwise(formula, operands, size, start, is_reduction=not shape))
         return self._storage.mark_materialised(self._storage.symbols(start, shape))
+
+    def _is_on_arrays(self, equation: Any, inputs: Sequence[Value]) -> bool:
+        """Whether an equation is arithmetic between large arrays that are in memory, or of one with one number."""
+        size = equation.outvars[0].aval.size
+        if equation.primitive.name not in _ARITHMETIC or size < LARGE or not any(map(is_traced, inputs)):
+            return False
+
+        def is_operand(value: Value) -> bool:
+            if not is_traced(value):
+                return value.size > 0 and bool(np.all(value == value.flat[0]))
+            return value.size in (1, size) and None not in map(self._storage.address, value.ravel().tolist())
+
+        return all(map(is_operand, inputs))
 
     def _operand(self, value: Value) -> Operand:
         """A settled array as an operand; it is copied where it is not contiguous."""

@@ -45,8 +45,8 @@ class EKF(AbstractGaussianFilter):
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std * std)
 
-    def _covariance(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-        return uncertainty
+    def _covariance(self, uncertainty: Float[Array, "dim dim"], first: int = 0) -> Float[Array, "last last"]:
+        return uncertainty[first:, first:]
 
     def _propagate(
         self,

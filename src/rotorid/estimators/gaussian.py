@@ -160,8 +160,12 @@ class AbstractGaussianFilter(AbstractEstimator):
         """The uncertainty with these standard deviations and no correlation."""
 
     @abstractmethod
-    def _covariance(self, uncertainty: Uncertainty) -> Float[Array, "dim dim"]:
-        """The covariance of an uncertainty."""
+    def _covariance(self, uncertainty: Uncertainty, first: int = 0) -> Float[Array, "last last"]:
+        """The covariance of an uncertainty, of the tangent dimensions from `first` on."""
+
+    def _variances(self, uncertainty: Uncertainty) -> Float[Array, " dim"]:
+        """The diagonal of its covariance."""
+        return jnp.diagonal(self._covariance(uncertainty))
 
     @abstractmethod
     def _propagate(
@@ -299,7 +303,7 @@ class AbstractGaussianFilter(AbstractEstimator):
 
         numbers = step.innovation, step.innovation_std, step.nis, bias, slow_bias, nis_ratio
         is_invalid = ~all_finite((z, uncertainty, numbers))
-        is_invalid |= jnp.any(jnp.diagonal(self._covariance(uncertainty)) < 0.0)
+        is_invalid |= jnp.any(self._variances(uncertainty) < 0.0)
         z, uncertainty = _where(is_invalid, self._prior(), (z, uncertainty))
         if agile is not None:
             agile = _where(~is_sound | is_reset | is_invalid, AgileFilter(z, uncertainty), agile)
@@ -340,15 +344,14 @@ class AbstractGaussianFilter(AbstractEstimator):
     def estimate(self, state: FilterState) -> Estimate:
         joint = self.joint
         n, states = joint.states_dim, joint.system.states.size
-        covariance = self._covariance(state.uncertainty)
-        std = jnp.sqrt(jnp.diag(covariance))
+        std = jnp.sqrt(self._variances(state.uncertainty))
         value, scale = joint.values_and_slopes(state.z[states:])
         return Estimate(
             state=state.z[:states],
             state_std=std[:n],
             value=value,
             std=scale * std[n:],
-            covariance=covariance[n:, n:] * jnp.outer(scale, scale),
+            covariance=self._covariance(state.uncertainty, n) * jnp.outer(scale, scale),
             innovation=state.innovation.value,
             innovation_std=state.innovation.std,
             nis=state.innovation.nis,
@@ -379,7 +382,7 @@ class AbstractGaussianFilter(AbstractEstimator):
         n = self.joint.states_dim
         if n == self.joint.space.dim:
             return jnp.ones((), bool)
-        std = jnp.sqrt(self._covariance(uncertainty)[n, n])
+        std = jnp.sqrt(self._variances(uncertainty)[n])
         return std < INFORMED * self.tuning.uninformed_std(elapsed)[0]
 
 

@@ -81,9 +81,9 @@ class MSCKF(AbstractGaussianFilter):
             used=jnp.zeros((clones, system.outputs.dim), bool),
         )
 
-    def _covariance(self, uncertainty: Clones) -> Float[Array, "dim dim"]:
+    def _covariance(self, uncertainty: Clones, first: int = 0) -> Float[Array, "last last"]:
         dim = self.joint.space.dim
-        return uncertainty.P[:dim, :dim]
+        return uncertainty.P[first:dim, first:dim]
 
     def _propagate(
         self,

@@ -109,8 +109,8 @@ class SWLS(AbstractGaussianFilter):
             P=P,
         )
 
-    def _covariance(self, uncertainty: Window) -> Float[Array, "dim dim"]:
-        return uncertainty.P
+    def _covariance(self, uncertainty: Window, first: int = 0) -> Float[Array, "last last"]:
+        return uncertainty.P[first:, first:]
 
     def _propagate(
         self,

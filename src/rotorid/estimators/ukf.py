@@ -54,9 +54,13 @@ class UKF(AbstractGaussianFilter):
     def _uncertainty_of(self, std: Float[Array, " dim"]) -> Float[Array, "dim dim"]:
         return jnp.diag(std)
 
-    def _covariance(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
-        root = jnp.tril(uncertainty)
+    def _covariance(self, uncertainty: Float[Array, "dim dim"], first: int = 0) -> Float[Array, "last last"]:
+        root = jnp.tril(uncertainty)[first:]
         return product(root, root.T)
+
+    def _variances(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, " dim"]:
+        root = jnp.tril(uncertainty)
+        return jnp.sum(root * root, axis=1)
 
     def _propagate(
         self,
@@ -173,7 +177,7 @@ class UKF(AbstractGaussianFilter):
         sqrt(w/2) (d+ - d-) and sqrt(w/2) (d+ + d-) of the deviations d+ and d- of opposite points, and sqrt(w0) d0."""
         n, _, weights = self._weights()
         from_middle = map_rows(lambda point: space.minus(point, points[0]), points)
-        mean = space.plus(points[0], jnp.asarray(weights, points.dtype) @ from_middle)
+        mean = space.plus(points[0], product(jnp.asarray(weights, points.dtype)[None], from_middle)[0])
         deviations = map_rows(lambda point: space.minus(point, mean), points).T
         plus, minus = deviations[:, 1 : n + 1], deviations[:, n + 1 :]
         half, middle = math.sqrt(0.5 * weights[1]), math.sqrt(weights[0])

@@ -28,7 +28,7 @@ from rotorid.estimators.compiled.shapes import NotPlainError, from_json, to_json
 from rotorid.numerics.compact import compact
 from rotorid.signals.samples import Samples
 
-WRITTEN_OUT = 300_000
+WRITTEN_OUT = 200_000
 """A step of more scalar operations is written with loops and calls (see `numerics.compact`): it compiles much faster."""
 
 MOST_OPERATIONS = 600_000
