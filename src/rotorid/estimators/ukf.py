@@ -75,10 +75,8 @@ class UKF(AbstractGaussianFilter):
         points = map_rows(
             lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, jnp.tril(uncertainty))
         )
-        mean, odd, even = self._moments(self.joint.space, points)
-        return mean, tria(
-            jnp.concatenate([retention[:, None] * odd, retention[:, None] * even, jnp.diag(noise)], axis=1)
-        )
+        mean, odd, even = self._moments(self.joint.space, points, retention > 0.0)
+        return mean, tria(jnp.concatenate([odd, even, jnp.diag(noise)], axis=1))
 
     def _measurement_update(
         self,
@@ -134,9 +132,11 @@ class UKF(AbstractGaussianFilter):
         self, z: Float[Array, " size"], root: Float[Array, "dim dim"]
     ) -> Float[Array, "points size"]:
         _, gamma, _ = self._weights()
-        steps = gamma * root.T
-        plus = map_rows(lambda delta: self.joint.space.plus(z, delta), jnp.concatenate([steps, -steps]))
-        return jnp.concatenate([z[None], plus])
+        plus, minus = (
+            map_rows(lambda column, step=step: self.joint.space.plus(z, step * column), root.T)
+            for step in (gamma, -gamma)
+        )
+        return jnp.concatenate([z[None], plus, minus])
 
     def _predict_outputs(
         self, z: Float[Array, " size"], root: Float[Array, "dim dim"], u: Float[Array, " inputs"]
@@ -171,14 +171,19 @@ class UKF(AbstractGaussianFilter):
         return of_outputs(expected), of_outputs(odd), of_outputs(even)
 
     def _moments(
-        self, space: Space, points: Float[Array, "points stored"]
+        self,
+        space: Space,
+        points: Float[Array, "points stored"],
+        kept: Bool[Array, " tangent"] | None = None,
     ) -> tuple[Float[Array, " stored"], Float[Array, "tangent dim"], Float[Array, "tangent even"]]:
         """Mean on the manifold (one Gauss-Newton step from the middle point) and a root of the covariance: the columns
-        sqrt(w/2) (d+ - d-) and sqrt(w/2) (d+ + d-) of the deviations d+ and d- of opposite points, and sqrt(w0) d0."""
+        sqrt(w/2) (d+ - d-) and sqrt(w/2) (d+ + d-) of the deviations d+ and d- of opposite points, and sqrt(w0) d0; 0 in
+        dimensions that are not kept (None: all are)."""
         n, _, weights = self._weights()
         from_middle = map_rows(lambda point: space.minus(point, points[0]), points)
         mean = space.plus(points[0], product(jnp.asarray(weights, points.dtype)[None], from_middle)[0])
-        deviations = map_rows(lambda point: space.minus(point, mean), points).T
+        kept = jnp.ones(space.dim, bool) if kept is None else kept
+        deviations = map_rows(lambda point: jnp.where(kept, space.minus(point, mean), 0.0), points).T
         plus, minus = deviations[:, 1 : n + 1], deviations[:, n + 1 :]
         half, middle = math.sqrt(0.5 * weights[1]), math.sqrt(weights[0])
         return (
