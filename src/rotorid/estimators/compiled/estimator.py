@@ -145,8 +145,8 @@ def _table(
     for entry, leaf in zip(table, common, strict=False):
         entry.data, entry.count, entry.kind = leaf.ctypes.data, leaf.size, _KINDS[leaf.dtype.kind]
     for entry, leaf in zip(table[len(common) :], leaves, strict=True):
-        count = int(np.prod(leaf.shape[leading:]))
-        strides = [int(np.prod(leaf.shape[k + 1 :])) for k in range(leading)]
+        count = math.prod(leaf.shape[leading:])
+        strides = [math.prod(leaf.shape[k + 1 :]) for k in range(leading)]
         flight, step_ = (*strides, 0, 0)[:2]
         start = leaf.ctypes.data + (first or 0) * flight * leaf.itemsize
         entry.data, entry.count, entry.flight, entry.step = start, count, flight, step_
@@ -239,7 +239,7 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
     if compiler() is None:
         return "no C compiler was found ($CC, cc, gcc, clang)"
     arrays, static = eqx.partition(estimator, is_array)
-    shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves((arrays, sample)))
+    shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((arrays, sample)))
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
     with _locks.setdefault(key, threading.Lock()):
         try:
