@@ -85,16 +85,16 @@ def test_one_flight_many_flights_and_a_stream_are_the_same_to_the_last_bit(make,
         )
 
 
-def test_jax_takes_over_the_arrays_of_results():
-    for shape, dtype in (
-        ((3, 5), np.float64),
-        ((7,), np.bool_),
-        ((0, 4), np.int64),
-        ((64, 1000, 10), np.float64),
-    ):
-        array = compiled._aligned_empty(shape, np.dtype(dtype))
-        assert (array.shape, array.dtype) == (shape, dtype)
-        array[...] = 1
+@pytest.mark.parametrize("flights", [1, 2000])  # one block of memory, and several
+def test_jax_takes_over_the_arrays_of_results(flights):
+    forms = [((5,), np.float64), ((), np.bool_), ((0,), np.int64), ((1000,), np.float64)]
+    shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in forms]
+    arrays = compiled._empty_arrays(shapes, (flights, 3))
+    for k, (array, (shape, dtype)) in enumerate(zip(arrays, forms, strict=True)):
+        assert (array.shape, array.dtype) == ((flights, 3, *shape), dtype)
+        array[...] = k
+    for k, array in enumerate(arrays):
+        assert np.all(array == k)
         if array.size:
             assert jax.device_put(array).unsafe_buffer_pointer() == array.ctypes.data
 

@@ -8,6 +8,7 @@ lane, several run in `LANES` lanes on every core; the numbers are the same to th
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import threading
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import UInt8
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
 from rotorid.codegen.native import (
@@ -97,9 +99,7 @@ class CompiledEstimator:
         flights, steps = samples.t.shape
         arrays = _contiguous(eqx.filter(estimator, is_array))
         rows = _contiguous(samples)
-        estimate = jax.tree.map(
-            lambda leaf: _aligned_empty((flights, steps, *leaf.shape), leaf.dtype), self.estimate_shapes
-        )
+        estimate = _empty_arrays(self.estimate_shapes, (flights, steps))
         leaves = jax.tree.leaves(estimate)
         library = self.library(1 if flights == 1 else LANES)
 
@@ -127,13 +127,32 @@ class CompiledEstimator:
 _ALIGNMENT = 64
 """Bytes. JAX takes over an array that starts at a multiple of it, and copies others."""
 
+_ONE_BLOCK = 32 << 20
+"""Bytes up to which arrays are allocated as one block. glibc reuses freed blocks up to this size. Others go back to the system,
+and new pages take up to a quarter of the time of a run."""
 
-def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """A new array that JAX can take over."""
-    dtype, size = np.dtype(dtype), math.prod(shape)
-    content = np.empty(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+
+def _empty_arrays(shapes: Any, leading: tuple[int, ...]) -> Any:
+    """New arrays that JAX can take over, of these shapes behind leading axes."""
+    leaves, form = jax.tree.flatten(shapes)
+    sizes = [math.prod((*leading, *leaf.shape)) * leaf.dtype.itemsize for leaf in leaves]
+    padded = [size + -size % _ALIGNMENT for size in sizes]
+    if sum(padded) <= _ONE_BLOCK:
+        block = _aligned_bytes(sum(padded))
+        parts = [block[end - pad :] for pad, end in zip(padded, itertools.accumulate(padded), strict=True)]
+    else:
+        parts = [_aligned_bytes(size) for size in sizes]
+    arrays = [
+        part[:size].view(leaf.dtype).reshape(*leading, *leaf.shape)
+        for part, size, leaf in zip(parts, sizes, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(form, arrays)
+
+
+def _aligned_bytes(size: int) -> UInt8[np.ndarray, " size"]:
+    content = np.empty(size + _ALIGNMENT, np.uint8)
     start = -content.ctypes.data % _ALIGNMENT
-    return content[start : start + size * dtype.itemsize].view(dtype).reshape(shape)
+    return content[start : start + size]
 
 
 def _table(
