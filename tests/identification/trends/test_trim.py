@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from rotorid.errors import AirframeError, ExcitationError, SignalError
+from rotorid.identification.trends.means import robust_mean
 from rotorid.identification.trends.steady_means import estimate_linear_drag, steady_means
-from rotorid.identification.trends.trim import TRIMS, Trim, cause_directions, estimate_trim, robust_mean
+from rotorid.identification.trends.trim import TRIMS, Trim, cause_directions, estimate_trim
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
 
@@ -170,17 +171,3 @@ def test_the_specific_force_may_come_from_velocity_and_attitude() -> None:
         flight, signals={n: s for n, s in flight.signals.items() if n != "specific_force"}
     )
     assert told(blind).value[0] == pytest.approx(1.1, abs=1e-3)
-
-
-def test_huber_steps_end_where_they_change_nothing() -> None:
-    """The mean is that of 20 steps, to the last bit, with outliers and without."""
-    for seed in range(20):
-        z = np.random.default_rng(seed).standard_normal((11, 3))
-        z[: seed % 4] *= 8.0
-        centre = np.median(z, axis=0)
-        spread = 1.4826 * np.median(np.abs(z - centre), axis=0) + 1e-12
-        for _ in range(20):
-            deviation = np.max(np.abs(z - centre) / spread, axis=1)
-            weight = np.minimum(1.0, 3.0 / np.maximum(deviation, 1e-12))
-            centre = weight @ z / weight.sum()
-        assert (robust_mean(z)[0] == centre).all()

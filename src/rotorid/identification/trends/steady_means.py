@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rotorid.geometry import rotation_rows
-from rotorid.identification.trends.trim import WIDTH, robust_mean, window_means
+from rotorid.identification.trends.means import WIDTH, robust_mean, window_means
 from rotorid.logs.flight import Flight
 from rotorid.signals.series import Intervals, smooth, window_starts
 

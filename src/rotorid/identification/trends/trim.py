@@ -38,14 +38,12 @@ from jaxtyping import Bool, Float
 from rotorid.errors import AirframeError, ExcitationError, SignalError
 from rotorid.geometry import rotation_rows
 from rotorid.geometry.gravity import GRAVITY
+from rotorid.identification.trends.means import WIDTH, robust_mean, window_means
 from rotorid.logs.flight import Flight, Signal
 from rotorid.models.airframe.airframe import Airframe
 from rotorid.models.multirotor.rotors import fixed_allocation, torque_ratio_of, with_commanded_thrusts
 from rotorid.signals.airborne import no_flight_message
-from rotorid.signals.series import Intervals, integral, interpolate_linear, window_starts
-
-WIDTH: Final = 0.5
-"""Length of a window, s."""
+from rotorid.signals.series import Intervals, interpolate_linear, window_starts
 
 TRIMS: Final = ("mass", "centre_of_mass_x", "centre_of_mass_y", "yaw_trim")
 UNITS: Final = ("kg", "m", "m", "m")
@@ -54,7 +52,6 @@ _FEWEST: Final = 6  # windows
 _SLOW: Final = 3.0  # m/s
 _SATURATED: Final = 0.99
 _UNSATURATED: Final = 0.98  # smallest share of a window without a rotor at its limit
-_HUBER: Final = 3.0
 _EDGE: Final = 0.05  # s, of the mean of the body rate at each end of a window
 
 
@@ -190,27 +187,6 @@ def rotor_thrusts(flight: Flight, airframe: Airframe) -> tuple[Signal | None, Si
     raise SignalError(f"{flight.source}: no thrust, rotor commands or rotor speeds; log the motors")
 
 
-def robust_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "k k"]]:
-    """Huber's mean of evenly spaced rows, and its covariance, with allowance for autocorrelation."""
-    n = len(z)
-    centre = np.median(z, axis=0)
-    spread = 1.4826 * np.median(np.abs(z - centre), axis=0) + 1e-12
-    weight = np.ones(n)
-    for _ in range(20):
-        deviation = (np.abs(z - centre) / spread).max(axis=1)
-        weight = np.minimum(1.0, _HUBER / np.maximum(deviation, 1e-12))
-        last, centre = centre, weight @ z / weight.sum()
-        if (centre == last).all():  # and with it all further steps
-            break
-    residual = weight[:, None] * (z - centre)
-    variance = np.mean(residual**2, axis=0) + 1e-300
-    r = np.mean(residual[1:] * residual[:-1], axis=0) / variance
-    r = np.clip((n * r + 1.0) / max(n - 4.0, 1.0), -0.6, 0.9)
-    inflation = np.sqrt((1.0 + r) / (1.0 - r))
-    covariance = residual.T @ residual / (weight.sum() ** 2) * n / (n - 1.0)
-    return centre, covariance * np.outer(inflation, inflation)
-
-
 def _scale_thrust(airframe: Airframe, signal: Signal, thrust: Float[np.ndarray, "n rotors"]) -> Signal:
     scale = airframe.get("thrust_scale")
     each = np.array([rotor.thrust_scale for rotor in airframe.rotors])
@@ -233,14 +209,6 @@ def _force_signals(flight: Flight) -> tuple[str, ...]:
     raise SignalError(
         f"{flight.source}: no specific force, and no velocity with attitude; log the accelerometer"
     )
-
-
-def window_means(
-    signal: Signal, starts: Float[np.ndarray, " w"], width: float = WIDTH
-) -> Float[np.ndarray, "w k"]:
-    """Means of a signal over windows. starts, width: s."""
-    integrals = integral(np.concatenate([starts, starts + width]), signal.times, signal.values)
-    return (integrals[len(starts) :] - integrals[: len(starts)]) / width
 
 
 def _specific_force(flight: Flight, starts: Float[np.ndarray, " w"]) -> Float[np.ndarray, " w"]:
