@@ -48,7 +48,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import stdtrit
 
 ALPHA: Final = 0.01
@@ -229,7 +229,7 @@ def _inflate_outliers(
     """Covariances, increased for flights far from the median of five neighbours."""
     n = len(y)
     start = np.clip(np.arange(n) - 2, 0, max(n - 5, 0))
-    middle = np.stack([np.median(y[a : a + 5], axis=0) for a in start])
+    middle = np.median(y[start[:, None] + np.arange(min(n, 5))], axis=1)
     deviation = np.max(np.abs(y - middle) / np.sqrt(np.diagonal(S, axis1=1, axis2=2) + 1e-300), axis=1)
     return S * np.maximum(deviation / _OUTLIER, 1.0)[:, None, None] ** 4
 
@@ -246,6 +246,10 @@ def _degrees_of_freedom(differences: int, q: Float[np.ndarray, " d"], R: Float[n
     own = np.median(np.diagonal(R, axis1=1, axis2=2), axis=0)
     factor = (1.0 + np.min(own / (q**2 + 0.5 * own + 1e-300))) ** 2
     return _EFFICIENCY * differences * float(factor)
+
+
+_Flights = int | Int[np.ndarray, " m"]
+"""A flight, the same for all changes, or one for each."""
 
 
 class _Record:
@@ -271,29 +275,35 @@ class _Record:
         self.sum_Wy = np.concatenate([np.zeros((1, self.d)), np.cumsum(weighted, axis=0)])
 
     def difference(
-        self, a: int, k: np.ndarray, b: int
+        self, a: _Flights, k: Int[np.ndarray, " m"], b: _Flights
     ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, "m d d"]]:
-        """Mean of flights k..b-1 minus that of a..k-1, and the inverse of its covariance, for several k."""
+        """Mean of flights k..b-1 minus that of a..k-1, and the inverse of its covariance."""
         before, after = self.sum_W[k] - self.sum_W[a], self.sum_W[b] - self.sum_W[k]
         m1 = np.linalg.solve(before, (self.sum_Wy[k] - self.sum_Wy[a])[..., None])[..., 0]
         m2 = np.linalg.solve(after, (self.sum_Wy[b] - self.sum_Wy[k])[..., None])[..., 0]
         return m2 - m1, before @ np.linalg.solve(before + after, after)
 
-    def z2(self, a: int, k: np.ndarray, b: int) -> Float[np.ndarray, " m"]:
-        """Largest weighted z^2 over the directions, for several k."""
+    def z2(self, a: _Flights, k: Int[np.ndarray, " m"], b: _Flights) -> Float[np.ndarray, " m"]:
+        """Largest weighted z^2 over the directions, of changes at k within flights a..b-1."""
         D, P = self.difference(a, k, b)
         PA = P @ self.A
         along = np.einsum("mdj,md->mj", PA, D)
         return np.max(self.weight * along**2 / np.einsum("dj,mdj->mj", self.A, PA), axis=1)
 
-    def best(self, a: int, b: int) -> tuple[int, float]:
-        """The flight at which flights a..b-1 change most, and z there."""
-        k = np.arange(a + _SHORTEST, b - _SHORTEST + 1)
-        if not len(k):
-            return a, 0.0
-        z2 = self.z2(a, k, b)
-        best = int(np.argmax(z2))
-        return int(k[best]), math.sqrt(float(z2[best]))
+    def best(self, intervals: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
+        """The flight at which flights a..b-1 change most, and z there, of each interval (a, b)."""
+        places = [np.arange(a + _SHORTEST, b - _SHORTEST + 1) for a, b in intervals]
+        counts = [len(k) for k in places]
+        ends = np.repeat(np.array(intervals, dtype=int).reshape(-1, 2), counts, axis=0)
+        z2 = self.z2(ends[:, 0], np.concatenate(places), ends[:, 1]) if sum(counts) else np.empty(0)
+        result: list[tuple[int, float]] = []
+        for (a, _), k, of_interval in zip(intervals, places, np.split(z2, np.cumsum(counts)), strict=False):
+            if not len(k):
+                result.append((a, 0.0))
+                continue
+            best = int(np.argmax(of_interval))
+            result.append((int(k[best]), math.sqrt(float(of_interval[best]))))
+        return result
 
     def means(self, edges: Sequence[int]) -> Float[np.ndarray, "n d"]:
         """The mean of each flight's segment."""
@@ -310,14 +320,16 @@ class _Record:
 
 def _candidates(record: _Record, threshold: float) -> list[int]:
     """Changes by narrowest over threshold, in the intervals of seeded binary segmentation."""
-    intervals, length = {(0, record.n)}, float(record.n)
+    tested, length = [], float(record.n)
     while length >= 2 * _SHORTEST:
         width = math.ceil(length)
         count = 2 * math.ceil(record.n / length) - 1
-        for start in np.linspace(0, record.n - width, max(count, 1)):
-            intervals.add((int(start), int(start) + width))
+        starts = {int(start) for start in np.linspace(0, record.n - width, max(count, 1))}
+        intervals = [(start, start + width) for start in starts]
+        tested += [
+            (width, a, b, *best) for (a, b), best in zip(intervals, record.best(intervals), strict=True)
+        ]
         length /= math.sqrt(2.0)
-    tested = [(b - a, a, b, *record.best(a, b)) for a, b in intervals]
     remaining = sorted((w, -z, a, b, k) for w, a, b, k, z in tested if z > threshold)
     changes: list[int] = []
     while remaining:
@@ -334,7 +346,7 @@ def _refine(record: _Record, candidates: Sequence[int]) -> list[int]:
         before = list(changes)
         for i in range(len(changes)):
             edges = [0, *changes, record.n]
-            changes[i] = record.best(edges[i], edges[i + 2])[0]
+            changes[i] = record.best([(edges[i], edges[i + 2])])[0][0]
         changes = sorted(set(changes))
         if changes == before:
             break
