@@ -231,34 +231,43 @@ def _copies(pairs: Sequence[tuple[Address, Address | str]]) -> list[str]:
     return lines
 
 
+@no_type_check  # called for every copy
 def _runs(pairs: Sequence[tuple[Address, Address | str]]) -> Iterator[_Run]:
     """Copies in the longest runs, from the first on."""
+    steps = [_steps(*pair, *following) for pair, following in itertools.pairwise(pairs)]
     start = 0
     while start < len(pairs):
-        (target, source), end = pairs[start], start + 1
-        steps = _steps(pairs, start)
-        while steps is not None and _steps(pairs, end) == steps:
+        step, end = steps[start] if start < len(steps) else None, start
+        while step is not None and end < len(steps) and steps[end] == step:
             end += 1
-        length = end - start + (steps is not None)
-        is_loop = length >= _FEWEST or (length > 1 and steps in ((1, 1), (1, 0)))
-        yield _Run(length, target, source, steps) if is_loop and steps else _Run(1, target, source)
-        start += length if is_loop else 1
+        length = end - start + 1
+        if length >= _FEWEST or (length > 1 and step in ((1, 1), (1, 0))):
+            yield _Run(length, *pairs[start], step)
+        else:
+            length = 1
+            yield _Run(1, *pairs[start])
+        start += length
 
 
-def _steps(pairs: Sequence[tuple[Address, Address | str]], index: int) -> tuple[int, int] | None:
-    """By how many numbers target and source of the next copy follow those of a copy; None where no loop can pass to it."""
-    if index + 1 >= len(pairs):
+@no_type_check
+def _steps(
+    target: Address, source: Address | str, next_target: Address, next_source: Address | str
+) -> tuple[int, int] | None:
+    """By how many numbers target and source of a copy follow those of another, 0 for equal constants; None where no loop can
+    pass to it."""
+    if target[0] != next_target[0] or next_target[1] < target[1]:
         return None
-    target, source = (_step(*places) for places in zip(pairs[index], pairs[index + 1], strict=True))
-    return None if target is None or source is None else (target, source)
-
-
-def _step(place: Address | str, following: Address | str) -> int | None:
-    """By how many numbers an address follows another, 0 for equal constants, None for what no loop can pass over."""
-    if isinstance(place, str) or isinstance(following, str):
-        return 0 if place == following else None
-    step = following.position - place.position
-    return step if place.array == following.array and step >= 0 else None
+    step = next_target[1] - target[1]
+    if source == next_source:
+        return step, 0
+    if (
+        type(source) is str
+        or type(next_source) is str
+        or source[0] != next_source[0]
+        or next_source[1] < source[1]
+    ):
+        return None
+    return step, next_source[1] - source[1]
 
 
 def _copy_line(run: _Run, outer: _Run) -> str:
