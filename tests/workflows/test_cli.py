@@ -73,6 +73,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert "inspect" in result.stdout
 
 
+@pytest.mark.parametrize("workflow", ["track.track", "identify.identify", "fleet.worker"])
+def test_workflows_start_without_what_few_flights_need(workflow: str) -> None:
+    rare = ("scipy.signal", "scipy.stats", "optax", "matplotlib", "pandas")
+    code = f"import sys, rotorid.workflows.{workflow}; print([m for m in {rare!r} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
 def test_every_command_has_help_that_names_its_arguments() -> None:
     for name, entry in COMMANDS.items():
         result = CliRunner().invoke(app, [name, "--help"])

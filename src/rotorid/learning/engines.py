@@ -8,12 +8,11 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int
 
 from rotorid.codegen.native import BuildError, check_engine, compiler, no_c_form, warn_not_compiled
@@ -22,6 +21,9 @@ from rotorid.learning.prediction import Weights, WindowBatch, error_scales, loss
 from rotorid.learning.windows import Windows
 from rotorid.models.residual import Head
 from rotorid.models.system import System, Values
+
+if TYPE_CHECKING:
+    import optax
 
 Precision = Literal["float32", "float64"]
 
@@ -131,6 +133,8 @@ def _epochs(
     system: System, heads: tuple[Head, ...], rate: float, weights: Any, *arguments: Any
 ) -> tuple[Any, Any, Float[Array, " members"]]:
     """`_epoch` of all members."""
+    import optax  # slow to import, and rarely needed
+
     function = partial(_epoch, system, heads, optax.adam(rate))
     return _for_members(function, (0, 0, 0, 0, 0, None, None))(weights, *arguments)
 
@@ -168,13 +172,14 @@ def _epoch(
     batches: Int[Array, "batches size"],
 ) -> tuple[Any, Any, Float[Array, ""]]:
     """Weights and state of Adam after one step for each batch, and the mean loss of the batches."""
+    from optax import apply_updates  # slow to import, and rarely needed
 
     def step(carry, starts):
         weights, optimiser = carry
         batch = windows | {"starts": starts}
         value, gradient = jax.value_and_grad(partial(_loss, system, heads))(weights, fixed, p, r, batch)
         updates, optimiser = adam.update(gradient, optimiser)
-        return (optax.apply_updates(weights, updates), optimiser), value
+        return (apply_updates(weights, updates), optimiser), value
 
     (weights, optimiser), losses = jax.lax.scan(step, (weights, optimiser), batches)
     return weights, optimiser, jnp.mean(losses)

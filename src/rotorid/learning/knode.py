@@ -25,7 +25,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Float, Int
 
 from rotorid.codegen.native import Engine
@@ -163,6 +162,8 @@ def learn_residual(
         initial = [_parts_of(residual, heads) for residual in start]
     if len(initial) != len(values):
         raise SettingError(f"{len(initial)} initial residuals for {len(values)} members: give one for each")
+    import optax  # slow to import, and rarely needed
+
     with training.precision_context():
         fixed, weights = (stack_members(part) for part in zip(*initial, strict=True))
         batch_size = max(1, round(training.batch * len(data.training)))

@@ -33,7 +33,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
-from scipy.signal import lfilter
 
 _BUCKET = 2048  # rows are filled up to a multiple, so that flights of like length share a compiled function
 _STEP = 0.005  # s, greatest step of the smoothed speeds
@@ -206,6 +205,8 @@ def _regressors(
     if commands.voltage is not None and np.ptp(commands.voltage) > 0.0:
         V = (commands.voltage / np.mean(commands.voltage) - 1.0)[held, None]
         columns += [V * c, V + 0.0 * c]
+    from scipy.signal import lfilter  # slow to import, and rarely needed
+
     a = math.exp(-h / lag)
     at = np.clip((t - delay - s[0]) / h, 0.0, len(s) - 1.001)
     low = at.astype(int)

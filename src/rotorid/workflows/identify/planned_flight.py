@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.signal import correlate
 
 from rotorid.documents import parse_json, read_at_most
 from rotorid.errors import RotoridError, SettingError
@@ -101,6 +100,8 @@ def read_planned_flight(folder: str | Path) -> PlannedFlight:
 
 def manoeuvres_in(planned: PlannedFlight, flight: Flight) -> Intervals:
     """Start and end of each manoeuvre of a plan in a log, s. Raises SettingError where the log does not contain the plan."""
+    from scipy.signal import correlate  # slow to import, and rarely needed
+
     reference = _motion(planned.flight)
     scale = np.maximum(reference.std(axis=0), _FLOORS[: reference.shape[1]])
     motion = _motion(flight)
