@@ -55,11 +55,11 @@ class UKF(AbstractGaussianFilter):
         return jnp.diag(std)
 
     def _covariance(self, uncertainty: Float[Array, "dim dim"], first: int = 0) -> Float[Array, "last last"]:
-        root = jnp.tril(uncertainty)[first:]
+        root = _root(uncertainty)[first:]
         return product(root, root.T)
 
     def _variances(self, uncertainty: Float[Array, "dim dim"]) -> Float[Array, " dim"]:
-        root = jnp.tril(uncertainty)
+        root = _root(uncertainty)
         return jnp.sum(root * root, axis=1)
 
     def _propagate(
@@ -73,7 +73,7 @@ class UKF(AbstractGaussianFilter):
     ) -> tuple[Float[Array, " size"], Float[Array, "dim dim"]]:
         values = self.tuning.values
         points = map_rows(
-            lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, jnp.tril(uncertainty))
+            lambda point: self.joint.step(point, u, values, dt), self._sigma_points(z, _root(uncertainty))
         )
         mean, odd, even = self._moments(self.joint.space, points, retention > 0.0)
         return mean, tria(jnp.concatenate([odd, even, jnp.diag(noise)], axis=1))
@@ -86,7 +86,7 @@ class UKF(AbstractGaussianFilter):
         trusted: Bool[Array, " blocks"],
     ) -> MeasurementUpdate:
         outputs, noise, mask = self.joint.system.outputs, self.tuning.measurement_noise, sample.mask
-        root = jnp.tril(uncertainty)
+        root = _root(uncertainty)
         expected, odd, even = self._predict_outputs(z, root, sample.u)
         odd, even = (jnp.where(mask[:, None], Y, 0.0) for Y in (odd, even))
         innovation = jnp.where(mask, outputs.minus(sample.y, expected), 0.0)
@@ -174,15 +174,14 @@ class UKF(AbstractGaussianFilter):
         self,
         space: Space,
         points: Float[Array, "points stored"],
-        kept: Bool[Array, " tangent"] | None = None,
+        kept: Bool[Array, " tangent"] | bool = True,
     ) -> tuple[Float[Array, " stored"], Float[Array, "tangent dim"], Float[Array, "tangent even"]]:
         """Mean on the manifold (one Gauss-Newton step from the middle point) and a root of the covariance: the columns
         sqrt(w/2) (d+ - d-) and sqrt(w/2) (d+ + d-) of the deviations d+ and d- of opposite points, and sqrt(w0) d0; 0 in
-        dimensions that are not kept (None: all are)."""
+        dimensions that are not kept."""
         n, _, weights = self._weights()
         from_middle = map_rows(lambda point: space.minus(point, points[0]), points)
         mean = space.plus(points[0], product(jnp.asarray(weights, points.dtype)[None], from_middle)[0])
-        kept = jnp.ones(space.dim, bool) if kept is None else kept
         deviations = map_rows(lambda point: jnp.where(kept, space.minus(point, mean), 0.0), points).T
         plus, minus = deviations[:, 1 : n + 1], deviations[:, n + 1 :]
         half, middle = math.sqrt(0.5 * weights[1]), math.sqrt(weights[0])
@@ -191,6 +190,11 @@ class UKF(AbstractGaussianFilter):
             half * (plus - minus),
             jnp.concatenate([half * (plus + minus), middle * deviations[:, :1]], axis=1),
         )
+
+
+def _root(uncertainty: Float[Array, "dim dim"]) -> Float[Array, "dim dim"]:
+    """The lower triangle, which is all of it: C is shorter where the zeros above are known."""
+    return jnp.tril(uncertainty)
 
 
 def ukf(system: System, *, method: Method = "midpoint", agile: bool = True, **tuning: Any) -> UKF:
