@@ -259,21 +259,24 @@ def test_selections_between_large_arrays_are_loops(lanes):
     assert text.count("SELECT(") < 340  # 320 to compare each number with 0
 
 
+def assert_same_as_in_jax(function, inputs: int, lanes: int) -> None:
+    """To the last bit."""
+    columns = RNG.normal(size=(inputs, lanes))
+    want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
+    np.testing.assert_array_equal(in_c(function, columns), want)
+
+
 def arithmetic(x):
     """Sums, differences and products of large arrays: in memory, with one number, of a row and a column, of known numbers."""
     A, B = x[:400].reshape(20, 20), x[400:].reshape(20, 20)
-    return [A + B.T, A - B, A * B[2, 3], (A[:, :1] * B[:1]).T, A + 2.0, A * jnp.eye(20), (A - B) * A]
+    parts = [A + B.T, A - B, A * B[2, 3], (A[:, :1] * B[:1]).T, A + 2.0, A * jnp.eye(20), (A - B) * A]
+    return jnp.concatenate([part.ravel() for part in parts])
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_arithmetic_on_large_arrays_in_memory_is_loops(lanes):
-    def function(x):
-        return jnp.concatenate([part.ravel() for part in arithmetic(x)])
-
-    columns = RNG.normal(size=(800, lanes))
-    want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
-    np.testing.assert_array_equal(in_c(function, columns), want)
-    text = text_of(function, 800)
+    assert_same_as_in_jax(arithmetic, 800, lanes)
+    text = text_of(arithmetic, 800)
     for formula in ("(&x[0])[i] - (&x[400])[i]", "(&x[0])[i] * x[443]"):
         assert formula in text
     assert text.count("\n") < 2_000  # 1,600 for the two of a row and a column, and of a number that is known
@@ -283,26 +286,14 @@ def copying(x):
     """Transposes, repeated numbers, rows that overlap, and a diagonal."""
     A = x.reshape(12, 20)
     shifted = jnp.concatenate([x[k : k + 15] for k in range(20)])
-    return [
-        A.T,
-        jnp.repeat(x[:30], 7),
-        jnp.tile(x[:5], 6),
-        shifted,
-        jnp.diag(x[:20]),
-        x[::-1],
-        A[::3, ::2],
-        x[7] + 0 * x[:9],
-    ]
+    repeated = jnp.repeat(x[:30], 7), jnp.tile(x[:5], 6), x[7] + 0 * x[:9]
+    parts = [A.T, *repeated, shifted, jnp.diag(x[:20]), x[::-1], A[::3, ::2]]
+    return jnp.concatenate([part.ravel() for part in parts])
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_copies_at_equal_steps_are_loops(lanes):
-    def function(x):
-        return jnp.concatenate([part.ravel() for part in copying(x)])
-
-    columns = RNG.normal(size=(240, lanes))
-    want = np.stack([jax.jit(function)(column) for column in columns.T], axis=1)
-    np.testing.assert_array_equal(in_c(function, columns), want)
+    assert_same_as_in_jax(copying, 240, lanes)
     text = text_of(lambda x: x.reshape(12, 20).T.ravel(), 240)
     assert (
         "for (int j = 0; j < 20; j++) ROLLED for (int i = 0; i < 12; i++) (&y[0])[12 * j + i] = (&x[0])[j + 20 * i];"

@@ -241,12 +241,10 @@ def _runs(pairs: Sequence[tuple[Address, Address | str]]) -> Iterator[_Run]:
         while step is not None and end < len(steps) and steps[end] == step:
             end += 1
         length = end - start + 1
-        if length >= _FEWEST or (length > 1 and step in ((1, 1), (1, 0))):
-            yield _Run(length, *pairs[start], step)
-        else:
-            length = 1
-            yield _Run(1, *pairs[start])
-        start += length
+        is_loop = length >= _FEWEST or (length > 1 and step in ((1, 1), (1, 0)))
+        run = _Run(length, *pairs[start], step) if is_loop else _Run(1, *pairs[start])
+        yield run
+        start += run.length
 
 
 @no_type_check
@@ -255,19 +253,15 @@ def _steps(
 ) -> tuple[int, int] | None:
     """By how many numbers target and source of a copy follow those of another, 0 for equal constants; None where no loop can
     pass to it."""
-    if target[0] != next_target[0] or next_target[1] < target[1]:
+    step = next_target.position - target.position
+    if target.array != next_target.array or step < 0:
         return None
-    step = next_target[1] - target[1]
     if source == next_source:
         return step, 0
-    if (
-        type(source) is str
-        or type(next_source) is str
-        or source[0] != next_source[0]
-        or next_source[1] < source[1]
-    ):
+    if type(source) is str or type(next_source) is str:
         return None
-    return step, next_source[1] - source[1]
+    source_step = next_source.position - source.position
+    return (step, source_step) if source.array == next_source.array and source_step > 0 else None
 
 
 def _copy_line(run: _Run, outer: _Run) -> str:
