@@ -196,6 +196,8 @@ def _regressors(
     commands: RotorCommandSeries, lag: float, delay: float, t: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "n rotors k"]:
     """phi at these times."""
+    from scipy.signal import lfilter  # slow to import, and rarely needed
+
     period = float(np.median(np.diff(commands.t)))
     h = period / max(1, math.ceil(period / (0.5 * _STEP) - 1e-6))
     s = commands.t[0] + h * np.arange(int((commands.t[-1] - commands.t[0]) / h) + 2)
@@ -205,8 +207,6 @@ def _regressors(
     if commands.voltage is not None and np.ptp(commands.voltage) > 0.0:
         V = (commands.voltage / np.mean(commands.voltage) - 1.0)[held, None]
         columns += [V * c, V + 0.0 * c]
-    from scipy.signal import lfilter  # slow to import, and rarely needed
-
     a = math.exp(-h / lag)
     at = np.clip((t - delay - s[0]) / h, 0.0, len(s) - 1.001)
     low = at.astype(int)
