@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import casadi as ca
+import numpy as np
 
 from rotorid.cache import code_folder, is_private
 from rotorid.errors import SettingError
@@ -129,6 +130,11 @@ def kernel(file: str) -> ctypes.CDLL | None:
         return build(file, lambda: [c_file(file)], {}, is_kernel=True)
     except BuildError:
         return None
+
+
+def pointer(values: np.ndarray) -> ctypes.c_void_p:
+    """Where contiguous values are, for a call of C; valid as long as they are kept."""
+    return ctypes.c_void_p(values.ctypes.data)
 
 
 def compiled(function: ca.Function) -> ca.Function:

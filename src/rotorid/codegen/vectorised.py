@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from rotorid.codegen.c_source import c_source
 from rotorid.codegen.ir import Address
-from rotorid.codegen.native import BuildError, build, c_file
+from rotorid.codegen.native import BuildError, build, c_file, pointer
 from rotorid.errors import SettingError
 
 LANES = 8
@@ -118,7 +118,7 @@ def _run_windows(
     library.windows(
         ctypes.c_int64(w),
         ctypes.c_int64(rows),
-        *(ctypes.c_void_p(a.ctypes.data) for a in first),
+        *map(pointer, first),
         ctypes.c_int64(len(sizes)),
         _pointers(inputs),
         _integers(sizes),

@@ -30,6 +30,7 @@ from rotorid.codegen.native import (
     check_engine,
     compiler,
     no_c_form,
+    pointer,
     warn_not_compiled,
 )
 from rotorid.codegen.program import c_program
@@ -186,9 +187,7 @@ class CompiledStream:
         self.take_numbers_of(estimator)
         self._memory = np.zeros(ctypes.c_long.in_dll(self._library, "memory_size").value)
         self._record = Record(compiled.estimate_shapes)
-        self._x_pointer, self._memory_pointer = (
-            ctypes.c_void_p(a.ctypes.data) for a in (self._x, self._memory)
-        )
+        self._x_pointer, self._memory_pointer = map(pointer, (self._x, self._memory))
         self._table = _table(self._record.leaves, None, 0)
         self._advance = self._library.advance
         self._advance.restype = None

@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int32
 
 from rotorid.codegen.casadi import UnsupportedPrimitiveError
 from rotorid.codegen.fingerprint import fingerprint
-from rotorid.codegen.native import build, c_file
+from rotorid.codegen.native import build, c_file, pointer
 from rotorid.codegen.program import c_program, straight_operations
 from rotorid.estimators.compiled.trace import NotCompiledError
 from rotorid.estimators.particle.cloud import JAX, AbstractCloud, Moments, ResamplingStep, WeightUpdate
@@ -197,7 +197,7 @@ def _build(key: str, units: Callable[[], Sequence[str]], defines: dict[str, Any]
     table = np.ascontiguousarray(draws.table())
     table_defines = {"TABLE_LINES": len(table), "TABLE_SHIFT": draws.SHIFT, "TABLE_LEAST": int(draws.LEAST)}
     library = build(key, units, {"LANES": _LANES, "QUICK": 1, **table_defines, **defines}, _FLAGS)
-    library.load_table(ctypes.c_void_p(table.ctypes.data))
+    library.load_table(pointer(table))
     _libraries.append(library)
     return library
 

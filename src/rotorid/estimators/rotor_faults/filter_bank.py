@@ -38,6 +38,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from rotorid.codegen.native import pointer
 from rotorid.estimators.rotor_faults.library import fault_library
 
 DRIFTS: Final = np.array([1e-4, 3e-3, 1e-1])
@@ -337,7 +338,7 @@ class _InC:
         places = [arrays[name].ctypes.data for name in _Bank._ARRAYS]
         constants = RAMP, _BETA_DRIFT, _DAMPING_DRIFT, _NOISE_TIME, _LIKELIHOOD_TIME, _OUTLIER
         self._bank = _Bank(len(DRIFTS), bank.rows, bank.rotors, *constants, *places)
-        self._scratch = _place(room), _place(room[2 * bank.rows :])
+        self._scratch = pointer(room), pointer(room[2 * bank.rows :])
 
     def step(
         self,
@@ -352,13 +353,13 @@ class _InC:
         loss_slot, rotor, delta = loss or (-1, 0, 0.0)
         self._step(
             ctypes.byref(self._bank), *map(ctypes.c_int64, (bank.used, slot)), ctypes.c_double(t), ctypes.c_double(dt),
-            _place(row), ctypes.c_int64(loss_slot), ctypes.c_int64(rotor),
+            pointer(row), ctypes.c_int64(loss_slot), ctypes.c_int64(rotor),
             ctypes.c_double(delta), ctypes.c_double(bank.count), *self._scratch,
         )  # fmt: skip
 
     def most_evidence(self, bank: FilterBank, has_torque: Bool[np.ndarray, "3 rotors"]) -> float:
         """`FilterBank.most_evidence`."""
-        return self._evidence(ctypes.byref(self._bank), ctypes.c_int64(bank.used), _place(has_torque))
+        return self._evidence(ctypes.byref(self._bank), ctypes.c_int64(bank.used), pointer(has_torque))
 
     def use_quiet_rows(
         self,
@@ -370,11 +371,6 @@ class _InC:
         """`FilterBank.use_quiet_rows`."""
         room = np.empty(rows.shape[1])
         return self._quiet_rows(
-            ctypes.byref(self._bank), ctypes.byref(quiet), ctypes.c_int64(len(rows)), _place(rows),
-            _place(effectiveness), _place(has_torque), *self._scratch, _place(room),
+            ctypes.byref(self._bank), ctypes.byref(quiet), ctypes.c_int64(len(rows)), pointer(rows),
+            pointer(effectiveness), pointer(has_torque), *self._scratch, pointer(room),
         )  # fmt: skip
-
-
-def _place(values: np.ndarray) -> ctypes.c_void_p:
-    """Where contiguous values are."""
-    return ctypes.c_void_p(values.ctypes.data)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from rotorid.codegen.native import pointer
 from rotorid.estimators.rotor_faults.library import fault_library
 
 
@@ -163,6 +164,6 @@ class TorqueRows:
         ]  # fmt: skip
         count = library.torque_rows(
             ctypes.c_int64(n), ctypes.c_int64(rotors), ctypes.c_double(self._lag), ctypes.c_double(self._stretch),
-            *(ctypes.c_void_p(v.ctypes.data) for v in (*arrays, rows, ends)),
+            *map(pointer, (*arrays, rows, ends)),
         )  # fmt: skip
         return FlightRows(ends[:count], t[ends[:count]], rows[:count])

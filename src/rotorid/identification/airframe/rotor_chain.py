@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from rotorid.codegen.native import kernel
+from rotorid.codegen.native import kernel, pointer
 from rotorid.numerics.lag import LEAST_THRUST, lag_response, speed_lag_response
 
 _BUCKET = 4096  # rows are filled up to a multiple, so that flights of like length share a compiled function
@@ -171,10 +171,7 @@ def step_thrusts(
     )
     value = np.empty((len(end), 2 * chain.rotors))
     slopes = np.empty((*value.shape, count))
-    pointers = [
-        ctypes.c_void_p(v.ctypes.data)
-        for v in (*of_commands, *of_steps, *commands_at, *by_end, value, slopes)
-    ]
+    pointers = [*map(pointer, (*of_commands, *of_steps, *commands_at, *by_end, value, slopes))]
     done = library.rotor_lag(
         *map(ctypes.c_int64, (len(t), chain.rotors, count, int(chain.has_speed_lag))),
         ctypes.c_double(LEAST_THRUST),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.codegen.native import kernel
+from rotorid.codegen.native import kernel, pointer
 from rotorid.identification.fitting.step_derivatives import StepDerivatives
 
 
@@ -74,7 +74,7 @@ def window_sensitivities(windows: WindowSlopes) -> Float[np.ndarray, "w all colu
         return _numpy_sensitivities(windows).reshape(w, rows * m, -1)
     arguments, _kept = _arguments(windows)
     found = np.empty((w, rows * m, windows.slopes.F.shape[1] + windows.number_count + 1))
-    library.sensitivities(ctypes.c_int64(w), ctypes.byref(arguments), _pointer(found))
+    library.sensitivities(ctypes.c_int64(w), ctypes.byref(arguments), pointer(found))
     return found
 
 
@@ -91,7 +91,7 @@ def window_triangles(
     arguments, _kept = _arguments(windows)
     further, found = np.ascontiguousarray(further), np.empty((w, columns, columns))
     counts = ctypes.c_int64(w), ctypes.byref(arguments), ctypes.c_int64(more)
-    library.triangles(*counts, _pointer(further), _pointer(found))
+    library.triangles(*counts, pointer(further), pointer(found))
     return found
 
 
@@ -129,10 +129,6 @@ def _by_number(slope: Float[np.ndarray, "n k numbers"]) -> Float[np.ndarray, "n 
     by_number = np.swapaxes(slope, 1, 2)
     is_in_order = by_number.strides[1:] == (8 * by_number.shape[2], 8)
     return by_number if is_in_order else np.ascontiguousarray(by_number)
-
-
-def _pointer(v: np.ndarray) -> ctypes.c_void_p:
-    return ctypes.c_void_p(v.ctypes.data)
 
 
 def _numpy_sensitivities(windows: WindowSlopes) -> Float[np.ndarray, "w rows measured columns"]:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from rotorid.codegen.native import kernel
+from rotorid.codegen.native import kernel, pointer
 from rotorid.logs.flight import Signal
 from rotorid.signals.series import integral
 
@@ -34,8 +34,8 @@ def window_means(
         means = np.empty((len(starts), values.shape[1]))
         sizes = (ctypes.c_int64(n) for n in values.shape)
         if library.window_means(
-            *sizes, _place(times), _place(values), ctypes.c_int64(len(starts)), _place(starts),
-            ctypes.c_double(width), _place(means),
+            *sizes, pointer(times), pointer(values), ctypes.c_int64(len(starts)), pointer(starts),
+            ctypes.c_double(width), pointer(means),
         ):  # fmt: skip
             return means
         raise MemoryError
@@ -65,7 +65,7 @@ def _huber_mean(z: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, " k"], F
     centre, weight = np.empty(z.shape[1]), np.empty(len(z))
     sizes = (ctypes.c_int64(n) for n in z.shape)
     limits = ctypes.c_double(_HUBER), ctypes.c_int64(_STEPS)
-    if not library.huber_mean(*sizes, _place(z), *limits, _place(centre), _place(weight)):
+    if not library.huber_mean(*sizes, pointer(z), *limits, pointer(centre), pointer(weight)):
         raise MemoryError
     return centre, weight
 
@@ -83,8 +83,3 @@ def _numpy_huber_mean(
         if (centre == last).all():  # and with it all further steps
             break
     return centre, weight
-
-
-def _place(values: np.ndarray) -> ctypes.c_void_p:
-    """Where contiguous values are."""
-    return ctypes.c_void_p(values.ctypes.data)
