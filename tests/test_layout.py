@@ -20,13 +20,13 @@ SOURCE = Path(rotorid.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 ORDER = (
+    "quoting",
     "errors",
     "findings",
     "progress",
     "cache",
     "cores",
     "documents",
-    "quoting",
     "uninterrupted",
     "display",
     "geometry",

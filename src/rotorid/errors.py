@@ -16,15 +16,10 @@ A message names the file, the signal, what is wrong and what to do, in one line.
 
 from typing import Final
 
+from rotorid.quoting import printable
+
 MOST_CHARACTERS: Final = 4000
 """Longest text of an error."""
-
-
-def printable(text: str) -> str:
-    """The text in one line that a terminal prints as it is: control characters of a file or a link are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class RotoridError(Exception):

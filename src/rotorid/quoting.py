@@ -6,6 +6,7 @@ names of files are made of a plain alphabet, so that no name ends a comment or a
 
 | language | comment | string | name |
 |---|---|---|---|
+| terminal | | `printable` | |
 | C | `c_comment` | | `plain_name` |
 | Python, shell, parameter files, Lua | `one_line` behind the mark | | |
 | Python docstring | `docstring` | | |
@@ -18,9 +19,13 @@ from __future__ import annotations
 
 import json
 import re
-from xml.sax.saxutils import escape
 
-from rotorid.errors import printable
+
+def printable(text: str) -> str:
+    """The text in one line that a terminal prints as it is: control characters of a file or a link are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def one_line(text: str) -> str:
@@ -42,6 +47,8 @@ def xml_comment(text: str) -> str:
 
 def xml_text(text: str) -> str:
     """Text between two tags, or in an attribute with double quotes."""
+    from xml.sax.saxutils import escape
+
     return escape(one_line(text), {'"': "&quot;"})
 
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from rotorid.errors import LogError, LogFormatError, RotoridError, printable
+from rotorid.errors import LogError, LogFormatError, RotoridError
 from rotorid.logs.flight import KINDS, Flight, Signal
+from rotorid.quoting import printable
 
 if TYPE_CHECKING:
     from rotorid.logs.options import Options
