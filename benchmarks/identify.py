@@ -161,19 +161,19 @@ class Scipy(NamedTuple):
 def by_scipy(estimation: Estimation, most: float) -> Scipy:
     """`least_squares` on the windows as rotorid weighed them, from the prior's values and the measured starts, until its cost
     is within 0.1 % of rotorid's. most: seconds of processor after which it is ended."""
-    problem, data = estimation.problem, estimation.problem.data
-    n, free, (w, rows) = problem.start_size, problem.free_size, data.dt.shape
+    problem, windows = estimation.problem, estimation.problem.windows
+    n, free, (w, rows) = problem.start_size, problem.free_size, windows.dt.shape
     weight, per = np.sqrt(estimation.weight)[:, None, None], rows * len(estimation.sigma)
     count = 0
 
     def errors_at(x: np.ndarray, z: np.ndarray) -> np.ndarray:
         nonlocal count
         count += 1
-        ran = problem.predict(x, z, estimation.sigma)
-        return np.concatenate([(weight * ran.residuals).ravel(), problem.prior_errors(z)])
+        residuals = np.nan_to_num(problem.residuals(x, z, estimation.sigma), nan=0.0)
+        return np.concatenate([(weight * residuals).ravel(), problem.prior_errors(z)])
 
     def errors(v: np.ndarray) -> np.ndarray:
-        return errors_at(problem.shift_starts(data.x, v[free:].reshape(w, n)), v[:free])
+        return errors_at(problem.shift_starts(windows.x, v[free:].reshape(w, n)), v[:free])
 
     blocks = scipy.sparse.kron(scipy.sparse.eye(w), np.ones((per, n)))
     pattern = scipy.sparse.bmat(

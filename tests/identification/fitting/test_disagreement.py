@@ -43,7 +43,7 @@ def estimated(seed: int, gain: np.ndarray | float = 2.0, delay: float = 0.0) -> 
 
 
 def halves(found: Estimation) -> list:
-    start = found.problem.data.start
+    start = found.problem.windows.start
     return [window_splits(found, {"halves": start > 0.5 * start.max()})]
 
 
@@ -78,7 +78,7 @@ def test_the_standard_deviation_holds_what_halves_differ_by() -> None:
 def test_a_part_without_information_does_not_disagree() -> None:
     """With a prior that is wrong by many standard deviations of the estimate."""
     found = estimated(2, 4.0)
-    empty = window_splits(found, {"nothing": np.zeros(len(found.problem.data.start), bool)})
+    empty = window_splits(found, {"nothing": np.zeros(len(found.problem.windows.start), bool)})
     assert compared(found, [empty])[0].difference[0] == 0.0
 
 
@@ -96,13 +96,13 @@ def test_bands_together_are_the_whole() -> None:
     found = estimated(1)
     hessians, gradients = block_information(found.problem, found.triangle, found.weight)
     with jax.enable_x64(True):
-        few, all_modes = band_splits(found, (2, found.problem.data.dt.shape[1]))
+        few, all_modes = band_splits(found, (2, found.problem.windows.length))
     assert 0.0 < few.parts[0].hessian[0, 0] < hessians.sum()
     np.testing.assert_allclose(all_modes.parts[0].hessian, hessians.sum(axis=0), rtol=1e-6)
     np.testing.assert_allclose(
         all_modes.parts[0].gradients, gradients, rtol=1e-4, atol=1e-6 * np.abs(gradients).max()
     )
     short = dataclasses.replace(
-        found, problem=dataclasses.replace(found.problem, data=found.problem.data.subsample(4))
+        found, problem=dataclasses.replace(found.problem, windows=found.problem.windows.subsample(4))
     )
     assert disagreements(short, []) == ()

@@ -43,20 +43,20 @@ def _problem() -> EstimationProblem:
     system = hexarotor()
     flights = noisy([flown(system, 0, 2.0)], system, 0)
     used = compared_outputs(system, ["specific_force"])
-    data = cut_windows(system, flights, 0.3, used)
+    windows = cut_windows(system, flights, 0.3, used)
     values = {
         "products_of_inertia": (0.003, 0.002, -0.004),
         "centre_of_mass": (0.01, 0.0, -0.01),
         "drag": 0.3,
     }
     return EstimationProblem.from_priors(
-        system, make_priors(system, FREE, values, rules_for(system)), values, data, used
+        system, make_priors(system, FREE, values, rules_for(system)), values, windows, used
     )
 
 
 def _residuals(problem: EstimationProblem, X, P, sigma) -> np.ndarray:
     """Of the first window from many starts with many parameters, by the System's own functions, step by step."""
-    rows, data = problem.shooting.step_model, problem.data
+    rows, data = problem.shooting.step_model, problem.windows.rows
     u, dt, y = (jnp.asarray(v[0]) for v in (data.u, data.dt, data.y))
 
     def one(x, p):
@@ -82,21 +82,28 @@ def test_the_triangle_is_that_of_finite_differences(problem: EstimationProblem) 
     )
     size, h = n + problem.free_size + len(pushed), 1e-5
     D = h * np.concatenate([np.zeros((1, size)), np.eye(size), -np.eye(size)])
-    X = problem.shift_starts(np.tile(problem.data.x[0], (len(D), 1)), D[:, :n])
+    X = problem.shift_starts(np.tile(problem.windows.x[0], (len(D), 1)), D[:, :n])
     P = np.stack([problem.all_values(z + d[n : n + problem.free_size]) for d in D])
     P[:, pushed] += D[:, n + problem.free_size :]
     values = _residuals(problem, X, P, sigma)
     r, J = values[0], (values[1 : size + 1] - values[size + 1 :]).T / (2.0 * h)
-    prediction = problem.predict(problem.data.x, z, sigma)
-    R = problem.linearise(prediction, z, sigma)[0]
+    triangle, costs = problem.linearise(problem.windows.x, z, sigma)
+    R = triangle[0]
     scale = np.linalg.norm(J, axis=0)
     gram = J.T @ J / np.outer(scale, scale)
     np.testing.assert_allclose((R.T @ R)[:size, :size] / np.outer(scale, scale), gram, atol=1e-6)
     np.testing.assert_allclose(
         (R.T @ R)[:size, size] / scale, J.T @ r / scale, atol=1e-6 * float(np.linalg.norm(r))
     )
-    np.testing.assert_allclose(prediction.squared_residuals[0].sum(), r @ r, rtol=1e-9)
-    np.testing.assert_allclose(prediction.with_noise(np.full(len(sigma), 2.0)).cost, prediction.cost / 4.0)
+    np.testing.assert_allclose(costs.squared_residuals[0].sum(), r @ r, rtol=1e-9)
+    for mine, alone in zip(costs, problem.costs(problem.windows.x, z, sigma), strict=True):
+        np.testing.assert_array_equal(mine, alone)
+    residuals = problem.residuals(problem.windows.x, z, sigma)[0]
+    np.testing.assert_allclose(np.nan_to_num(residuals, nan=0.0).ravel(), r, atol=1e-9)
+    which = slice(1, 3)
+    np.testing.assert_array_equal(
+        problem.residuals(problem.windows.x, z, sigma, which)[0], residuals[:, which]
+    )
 
 
 def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: EstimationProblem) -> None:
@@ -106,8 +113,8 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Es
         problem.shooting.compared,
     )
     z = np.zeros(problem.free_size)
-    triangle = problem.linearise(problem.predict(problem.data.x, z, sigma), z, sigma)
-    n, free, count = problem.start_size, problem.free_size, len(problem.data.start)
+    triangle = problem.linearise(problem.windows.x, z, sigma).triangle
+    n, free, count = problem.start_size, problem.free_size, len(problem.windows.start)
     whole = np.zeros((count * triangle.shape[1] + free, count * n + free))
     right = np.zeros(len(whole))
     for i, R in enumerate(triangle):
@@ -117,25 +124,24 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Es
         right[rows] = R[:, -1]
     whole[-free:, count * n :] = problem.prior_jacobian(z)
     step = np.linalg.lstsq(whole, -right, rcond=None)[0]
-    found = gauss_newton(problem, z, problem.data.x, sigma, max_iterations=1)
+    found = gauss_newton(problem, z, problem.windows.x, sigma, max_iterations=1)
     least = problem.coordinates.lower_bounds(problem.centre, problem.scale)
     assert np.all(step[-free:] > least)
     np.testing.assert_allclose(found.z, step[-free:], rtol=1e-5, atol=1e-8)
-    moved = problem.shift_starts(problem.data.x, step[: count * n].reshape(count, n))
+    moved = problem.shift_starts(problem.windows.x, step[: count * n].reshape(count, n))
     np.testing.assert_allclose(found.x, moved, atol=1e-7)
 
 
 def test_a_prior_of_initial_values_adds_its_information(problem: EstimationProblem) -> None:
     sigma, std = np.full(len(problem.shooting.step_model.compared_indices), 0.03), np.array([0.1, 0.2, 0.4])
-    z, x = np.zeros(problem.free_size), problem.data.x + 0.01
-    free = problem.linearise(problem.predict(x, z, sigma), z, sigma)
+    z, x = np.zeros(problem.free_size), problem.windows.x + 0.01
+    free = problem.linearise(x, z, sigma).triangle
     with_prior = dataclasses.replace(problem, start_priors=(("velocity", std),))
-    prediction = with_prior.predict(x, z, sigma)
-    bound = with_prior.linearise(prediction, z, sigma)
+    bound, costs = with_prior.linearise(x, z, sigma)
     states = problem.shooting.system.states
     start = x[:, states.stored["velocity"]]
     place = states.tangent["velocity"]
-    for R, more, v, cost in zip(free, bound, start, prediction.cost, strict=True):
+    for R, more, v, cost in zip(free, bound, start, costs.total, strict=True):
         gram = R.T @ R
         gram[place, place] += np.diag(std**-2.0)
         gram[place, -1] += v / std**2
@@ -235,7 +241,7 @@ def test_a_window_that_runs_away_is_as_wrong_as_can_be_and_says_nothing() -> Non
         warnings.simplefilter("error")
         squares = WindowPrediction(
             np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), residuals, np.ones((2, 2, 1)), np.zeros((2, 0))
-        ).squared_residuals
+        ).costs.squared_residuals
     assert squares.tolist() == [[np.inf], [25.0]]
 
 
@@ -257,7 +263,7 @@ def test_windows_neither_overlap_nor_cross_gaps() -> None:
     mask[350:360, 4] = False
     broken = Samples(flight.t, jnp.asarray(dt), flight.u, flight.y, jnp.asarray(mask))
     used = compared_outputs(system, None)
-    data = cut_windows(system, [flight, broken], 0.5, used)
+    data = cut_windows(system, [flight, broken], 0.5, used).rows
     assert data.u.shape[1] == 51
     for flight_number in (0, 1):
         start, end = (v[data.flight == flight_number] for v in (data.start, data.end))
@@ -267,3 +273,32 @@ def test_windows_neither_overlap_nor_cross_gaps() -> None:
     gap = np.asarray(flight.t)[200]
     assert not np.any((data.start[late] < gap - 1e-9) & (data.end[late] > gap - 1e-9))
     assert not np.isin(np.round(data.start[late], 6), np.round(np.asarray(flight.t)[350:360], 6)).any()
+
+
+def test_windows_look_their_rows_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rotorid.identification.fitting.windows._AT_ONCE", 7)
+    system = hexarotor()
+    flights = [flown(system, k, 2.0 + k) for k in range(3)]
+    windows = cut_windows(system, flights, 0.1, compared_outputs(system, None))
+    kept = np.random.default_rng(0).random(len(windows.start)) < 0.7
+    kept[:9] = True
+    for some in (windows, windows.take(np.flatnonzero(kept)), windows.subsample(5), windows.subsample(1)):
+        parts = list(some.parts())
+        assert max(len(data.start) for _, data in parts) <= 7
+        assert [k for part, _ in parts for k in range(part.start, part.stop)] == list(range(len(some.start)))
+        place = some.first[:, None] + np.arange(some.length)
+        for name in ("u", "dt", "y", "mask"):
+            own = [np.asarray(getattr(rows, name)) for rows in windows.flights]
+            wanted = [own[f][rows] for f, rows in zip(some.flight, place, strict=True)]
+            np.testing.assert_array_equal(np.concatenate([getattr(data, name) for _, data in parts]), wanted)
+            np.testing.assert_array_equal(getattr(some.rows, name), wanted)
+        for name in ("x", "flight", "start", "end"):
+            found = np.concatenate([getattr(data, name) for _, data in parts])
+            np.testing.assert_array_equal(found, getattr(some, name))
+        np.testing.assert_array_equal(some.counts, some.rows.mask.sum(axis=1))
+        np.testing.assert_array_equal(some.dt, some.rows.dt)
+    for flight, rows in zip(flights, windows.flights, strict=True):
+        np.testing.assert_array_equal(rows.y, flight.y)
+        np.testing.assert_array_equal(rows.u, flight.u)
+    first = next(windows.parts())[1]
+    assert np.shares_memory(first.y, windows.flights[0].y)

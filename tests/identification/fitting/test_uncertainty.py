@@ -164,16 +164,15 @@ def test_outputs_together_are_the_whole() -> None:
     found = solved(flight(2, 1.0, 0.5))
     problem, x, z, sigma = found.problem, found.x, found.z, found.sigma
     with jax.enable_x64(True):
-        ran = problem.predict(x, z, sigma)
-        triangle = problem.linearise(ran, z, sigma)
-        each = problem.output_information(ran, z, sigma, found.weight, np.eye(problem.free_size))
+        triangle, costs = problem.linearise(x, z, sigma)
+        each = problem.output_information(x, z, sigma, found.weight, np.eye(problem.free_size))
         hessians, gradients = block_information(problem, triangle, found.weight)
         np.testing.assert_allclose(each.information.sum(), np.trace(hessians.sum(axis=0)), rtol=1e-9)
         np.testing.assert_allclose(
             each.gradients.sum(axis=(0, 1)), gradients.sum(axis=0), rtol=1e-6, atol=1e-9
         )
         vectors = output_slices(problem.shooting.system, problem.shooting.compared).values()
-        end = GaussNewtonResult(z, x, triangle, ran, found.weight, 0, True)
+        end = GaussNewtonResult(z, x, triangle, costs.squared_residuals, found.weight, 0, True)
         assert np.abs(np.log(variance_inflation(problem, end, sigma, vectors))).max() < 0.3
 
 
@@ -201,9 +200,8 @@ def inflation_with(K: list[list[float]], found: Estimation) -> np.ndarray:
     noise = np.concatenate(list(found.fit.residuals.noise.values()))
     with jax.enable_x64(True):
         following = dataclasses.replace(found.problem, K=np.array(K))
-        ran = following.predict(found.x, found.z, noise)
-        triangle = following.linearise(ran, found.z, noise)
-        end = GaussNewtonResult(found.z, found.x, triangle, ran, found.weight, 0, True)
+        triangle, (squares, _) = following.linearise(found.x, found.z, noise)
+        end = GaussNewtonResult(found.z, found.x, triangle, squares, found.weight, 0, True)
         return variance_inflation(following, end, noise, (slice(0, 1), slice(1, 2)))
 
 

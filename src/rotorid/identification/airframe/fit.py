@@ -62,7 +62,7 @@ from rotorid.identification.fitting.multiple_shooting import ShootingSetup
 from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.result import Fit
 from rotorid.identification.fitting.windows import (
-    WindowData,
+    Windows,
     compared_outputs,
     cut_windows,
     estimate_white_noise,
@@ -118,7 +118,7 @@ class AirframeFit:
 
     estimation: Estimation
     segmentations: Mapping[str, Segmentation]
-    windows: WindowData
+    windows: Windows
     process_noise: ProcessNoise
     lag_of: str
     other_lag: OtherLag | None
@@ -181,15 +181,15 @@ def fit_airframe(
     """
     with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
         outputs = compared_outputs(body, ("specific_force",))
-        data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
+        windows = cut_windows(body, [f.samples for f in flights], horizon, outputs)
         noise = estimate_white_noise(body, [f.samples for f in flights], outputs)
         parts = {name: Segmentation.one_per_flight(len(flights)) for name in LOCAL}
-        current_data, previous, is_noise_fixed = data, None, np.zeros(len(noise), bool)
+        current, previous, is_noise_fixed = windows, None, np.zeros(len(noise), bool)
         process_noise, corrected_fit, passes = None, None, 0
         is_noise_known = is_force_known = has_converged = False
         is_lag_open = has_motor_lag and not airframe.lag_of
         while True:
-            progress(f"Fitting {len(current_data.start)} windows, pass {passes + 1}", passes, 0)
+            progress(f"Fitting {len(current.start)} windows, pass {passes + 1}", passes, 0)
             problem, priors = _estimation_problem(
                 _with_exact_delay(airframe) if previous is None and not has_motor_lag else airframe,
                 flights,
@@ -197,7 +197,7 @@ def fit_airframe(
                 body,
                 has_motor_lag,
                 outputs,
-                current_data,
+                current,
                 parts,
             )
             if process_noise is None:
@@ -205,7 +205,7 @@ def fit_airframe(
             if process_noise != ProcessNoise():
                 problem = dataclasses.replace(
                     problem,
-                    K=predictor_gain(problem, current_data, noise, process_noise),
+                    K=predictor_gain(problem, noise, process_noise),
                     start_priors=process_noise.start_priors,
                 )
             last = (has_converged and is_noise_known and is_force_known) or passes == _PASSES
@@ -230,7 +230,7 @@ def fit_airframe(
                         delays = other_delays(estimation, loss)
                 lag_of = _lag_of(estimation.problem)
                 return AirframeFit(
-                    estimation, dict(parts), current_data, process_noise, lag_of, other, delays.covariance
+                    estimation, dict(parts), current, process_noise, lag_of, other, delays.covariance
                 )
             is_first, estimated_with = corrected_fit is None, process_noise
             if corrected_fit is None:
@@ -254,14 +254,14 @@ def fit_airframe(
                     )
                 if "body_rate" in disturbed_states:
                     body = dataclasses.replace(body, has_unmodelled_torque=True)
-                    data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
-                    subset = data.subsample(_FEW)
+                    windows = cut_windows(body, [f.samples for f in flights], horizon, outputs)
+                    subset = windows.subsample(_FEW)
                     disturbed, priors = _estimation_problem(
                         airframe, flights, free, body, has_motor_lag, outputs, subset, parts
                     )
                     process_noise = dataclasses.replace(process_noise, torque_drift_rate=FAST_DRIFT)
                     disturbed = dataclasses.replace(
-                        disturbed, K=predictor_gain(disturbed, subset, noise, process_noise)
+                        disturbed, K=predictor_gain(disturbed, noise, process_noise)
                     )
                     subset_fit = estimate_parameters(
                         disturbed,
@@ -282,16 +282,16 @@ def fit_airframe(
                 process_noise = estimate_unmodelled_force(estimation, noise, process_noise)
                 if process_noise.force_std:
                     body = dataclasses.replace(body, has_unmodelled_force=True)
-                    data = cut_windows(body, [f.samples for f in flights], horizon, outputs)
+                    windows = cut_windows(body, [f.samples for f in flights], horizon, outputs)
             cut = dict(parts)
             if "mass" in free:
-                cut["mass"] = segment_mass(estimation, data, parts["mass"])
+                cut["mass"] = segment_mass(estimation, windows, parts["mass"])
             if body.has_pose:
-                cut["wind"] = segment_wind(estimation, data, parts["wind"])
+                cut["wind"] = segment_wind(estimation, windows, parts["wind"])
             has_converged = all(_is_same_segmentation(cut[name], parts[name]) for name in ("mass", "wind"))
             parts = cut
-            is_near_boundary = _near_boundary(data, parts["mass"]) | _near_boundary(data, parts["wind"])
-            current_data = data.take(np.flatnonzero(~is_near_boundary))
+            is_near_boundary = _near_boundary(windows, parts["mass"]) | _near_boundary(windows, parts["wind"])
+            current = windows.take(np.flatnonzero(~is_near_boundary))
             previous, passes = estimation, passes + 1
 
 
@@ -319,8 +319,8 @@ def _first_estimation(
     place = problem.coordinates.slices.get(TIME_CONSTANT)
     z, first_noise = np.zeros(problem.free_size), noise
     if place is not None:
-        subset = problem.data.subsample(_FEW)
-        few = dataclasses.replace(problem, data=subset)
+        subset = problem.windows.subsample(_FEW)
+        few = dataclasses.replace(problem, windows=subset)
         starts = [_with_time_constant(problem, place, lag) for lag in _LAGS]
 
         def estimate(
@@ -341,9 +341,9 @@ def _first_estimation(
         if is_lag_open:
             other = estimate(with_other_lag(few), best.z, best.noise)
             best = min(best, other, key=rank)
-        if len(subset.start) == len(problem.data.start):
+        if len(subset.start) == len(problem.windows.start):
             return best
-        problem = dataclasses.replace(best.problem, data=problem.data)
+        problem = dataclasses.replace(best.problem, windows=problem.windows)
         z, first_noise = best.z, best.noise
     return estimate_parameters(
         problem, priors, noise, is_noise_fixed, loss, _ITERATIONS, z, _ROUGH, first_noise
@@ -359,7 +359,9 @@ def _distinct_minima(
 ) -> list[Float[np.ndarray, " free"]]:
     """Where minimisations from these starts end, the one with the least cost first; without those that end at the same time
     constants (at `place`) and cost, or at far higher costs."""
-    ends = [gauss_newton(problem, z, problem.data.x, noise, loss, _START_ITERATIONS, _ROUGH) for z in starts]
+    ends = [
+        gauss_newton(problem, z, problem.windows.x, noise, loss, _START_ITERATIONS, _ROUGH) for z in starts
+    ]
     costs = np.array([end.cost(problem) for end in ends])
     lags = np.array([problem.scale[place] * end.z[place] for end in ends])  # logarithms
     kept: list[int] = []
@@ -417,14 +419,14 @@ def _lag_of(problem: EstimationProblem) -> str:
 
 def _negative_log_likelihood(estimation: Estimation, least: Float[np.ndarray, " compared"]) -> float:
     """Mean over rows. least: lower bound of the noise; where the noise is there, the residuals tell two fits apart."""
-    prediction = estimation.problem.predict(estimation.x, estimation.z, estimation.sigma)
-    squares = np.where(estimation.sigma <= least, prediction.mean_squares(estimation.weight), 1.0)
-    return float(np.sum(np.log(estimation.sigma) + 0.5 * squares) + _prior_cost(estimation))
+    z, x, sigma, weight = estimation.z, estimation.x, estimation.sigma, estimation.weight
+    squares = np.where(sigma <= least, estimation.problem.mean_squares(x, z, sigma, weight), 1.0)
+    return float(np.sum(np.log(sigma) + 0.5 * squares) + _prior_cost(estimation))
 
 
 def _prior_cost(estimation: Estimation) -> float:
     """The prior's contribution to the mean over rows of the negative log-likelihood."""
-    rows = max(float(np.sum(estimation.problem.data.mask)) / max(len(estimation.sigma), 1), 1.0)
+    rows = max(float(np.sum(estimation.problem.windows.counts)) / max(len(estimation.sigma), 1), 1.0)
     e = estimation.problem.prior_errors(estimation.z)
     return 0.5 * float(e @ e) / rows
 
@@ -436,7 +438,7 @@ def _estimation_problem(
     body: LoggedBody,
     lags: bool,
     outputs: tuple[str, ...],
-    data: WindowData,
+    windows: Windows,
     parts: Mapping[str, Segmentation],
 ):
     local_names = [n for n in LOCAL if _is_estimated(n, free, body)]
@@ -461,7 +463,7 @@ def _estimation_problem(
     )
     numbers = np.concatenate([np.ravel(p.value).astype(float) for p in body.parameters])
     shooting = ShootingSetup(body, outputs, of_body, (), has_input_model=True)
-    return EstimationProblem(shooting, coordinates, data, numbers, centre, scale, drive), priors
+    return EstimationProblem(shooting, coordinates, windows, numbers, centre, scale, drive), priors
 
 
 def _is_estimated(name: str, free: Sequence[str], body: LoggedBody) -> bool:
@@ -489,11 +491,11 @@ def _is_same_segmentation(a: Segmentation, b: Segmentation) -> bool:
     return len(a.start) == len(b.start) and bool(np.all(a.flight == b.flight) and np.all(a.start == b.start))
 
 
-def _near_boundary(data: WindowData, parts: Segmentation) -> Bool[np.ndarray, " w"]:
+def _near_boundary(windows: Windows, parts: Segmentation) -> Bool[np.ndarray, " w"]:
     """Windows near the beginning of a segment that is not a flight's first."""
-    is_near_any = np.zeros(len(data.start), bool)
+    is_near_any = np.zeros(len(windows.start), bool)
     for flight, start in zip(parts.flight, parts.start, strict=True):
-        length = data.end - data.start
-        is_near = (data.start < start + 0.5 * length) & (data.end > start - 0.5 * length)
-        is_near_any |= (data.flight == flight) & is_near & (start > 0)
+        length = windows.end - windows.start
+        is_near = (windows.start < start + 0.5 * length) & (windows.end > start - 0.5 * length)
+        is_near_any |= (windows.flight == flight) & is_near & (start > 0)
     return is_near_any

@@ -73,7 +73,7 @@ def block_scores(estimation: Estimation) -> BlockScores:
     hessians[:, is_at_bound], gradients[:, is_at_bound] = 0.0, 0.0
     hessians[:, :, is_at_bound] = 0.0
     prior_gradient[is_at_bound] = 0.0
-    flight = block_keys(problem.data)[0][:, 0].astype(int)
+    flight = block_keys(problem.windows)[0][:, 0].astype(int)
     return BlockScores(flight, hessians, gradients, prior, prior_gradient)
 
 
@@ -111,9 +111,9 @@ def refit_flights(
         The estimate; None where they have too few blocks, or where the fit does not converge.
     """
     whole = estimation.problem
-    mine = np.flatnonzero(flights[whole.data.flight])
+    mine = np.flatnonzero(flights[whole.windows.flight])
     mine = mine[np.unique(np.linspace(0, len(mine) - 1, min(len(mine), _REFIT_WINDOWS)).astype(int))]
-    problem = dataclasses.replace(whole, data=whole.data.take(mine))
+    problem = dataclasses.replace(whole, windows=whole.windows.take(mine))
     if len(mine) == 0:
         return None
     try:

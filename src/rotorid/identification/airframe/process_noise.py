@@ -129,7 +129,7 @@ def following_noise(
     shooting = problem.shooting
     if "velocity" not in shooting.system.states:
         return _LARGE
-    slices, dt = output_slices(shooting.system, shooting.compared), _usual_step(problem.data)
+    slices, dt = output_slices(shooting.system, shooting.compared), problem.windows.usual_step
     K = 1.0 - math.exp(-dt / time)
     size = math.sqrt(K**2 / (1.0 - K) / dt)
     rms = {name: float(np.sqrt(np.mean(noise[slices[name]] ** 2))) for name in CANDIDATES if name in slices}
@@ -156,9 +156,9 @@ def states_with_process_noise(
         is_always_disturbed: True: all states that may have process noise, such as with measured inputs.
     """
     shooting = problem.shooting
-    K = predictor_gain(problem, problem.data, noise, _LARGE)
-    prediction = dataclasses.replace(problem, K=K).predict(problem.data.x, z, noise)
-    following = np.maximum(np.sqrt(prediction.mean_squares(weight)), 1.0) * noise
+    K = predictor_gain(problem, noise, _LARGE)
+    squares = dataclasses.replace(problem, K=K).mean_squares(problem.windows.x, z, noise, weight)
+    following = np.maximum(np.sqrt(squares), 1.0) * noise
     slices = output_slices(shooting.system, shooting.compared)
     return tuple(
         name
@@ -182,13 +182,13 @@ def estimate_process_noise(
         noise: white noise of the compared outputs, in their units.
         states: names of the states; others have none.
     """
-    subset = dataclasses.replace(problem, data=problem.data.subsample(_WINDOWS))
+    subset = dataclasses.replace(problem, windows=problem.windows.subsample(_WINDOWS))
     best = ProcessNoise()
     for _ in range(_ROUNDS):
         previous = best
         for name in states:
             candidates = [dataclasses.replace(best, **{name: float(s)}) for s in CANDIDATES[name]]
-            best = _best(subset, subset.data.x, z, noise, candidates)
+            best = _best(subset, subset.windows.x, z, noise, candidates)
         if best == previous:
             break
     return best
@@ -226,11 +226,11 @@ def _best(
     ahead: float = _AHEAD,
 ) -> ProcessNoise:
     """The candidate with which windows are predicted best `ahead` seconds ahead."""
-    data, p = problem.data, problem.all_values(z)
+    data, p = problem.windows.rows, problem.all_values(z)
     if problem.input_model is not None:
-        data = dataclasses.replace(data, u=problem.input_model.inputs(data, problem.quantities(z)))
+        data = data._replace(u=problem.input_model.inputs(data, problem.quantities(z)))
     costs = [
-        _cost(problem, data, x, p, predictor_gain(problem, data, noise, candidate), ahead)
+        _cost(problem, data, x, p, predictor_gain(problem, noise, candidate), ahead)
         for candidate in candidates
     ]
     return candidates[int(np.argmin(costs))]
@@ -238,14 +238,13 @@ def _best(
 
 def predictor_gain(
     problem: EstimationProblem,
-    data: WindowData,
     noise: Float[np.ndarray, " compared"],
     process_noise: ProcessNoise,
 ) -> Float[np.ndarray, "tangent compared"]:
     """K, the gain by which each row's error corrects the state."""
     shooting = problem.shooting
     states, slices = shooting.system.states, output_slices(shooting.system, shooting.compared)
-    dt = _usual_step(data)
+    dt = problem.windows.usual_step
     K = np.zeros((states.dim, len(noise)))
     for name, size in (("body_rate", process_noise.body_rate), ("velocity", process_noise.velocity)):
         if name in states and size > 0:
@@ -283,14 +282,10 @@ def estimate_unmodelled_force(
         process_noise: of the states.
     """
     problem, weight = estimation.problem, estimation.weight
-    K = (
-        None
-        if process_noise == ProcessNoise()
-        else predictor_gain(problem, problem.data, noise, process_noise)
-    )
-    prediction = dataclasses.replace(problem, K=K).predict(estimation.x, estimation.z, noise)
+    K = None if process_noise == ProcessNoise() else predictor_gain(problem, noise, process_noise)
     place = output_slices(problem.shooting.system, problem.shooting.compared)["specific_force"]
-    error = np.where(prediction.weight > 0, prediction.residuals, np.nan)[..., place] * noise[place]
+    following = dataclasses.replace(problem, K=K)
+    error = following.residuals(estimation.x, estimation.z, noise, place) * noise[place]
     if error.shape[1] < 2 * _PARTS:
         return process_noise
     edges = np.linspace(0, error.shape[1], _PARTS + 1).astype(int)
@@ -304,7 +299,7 @@ def estimate_unmodelled_force(
     def mean(values: Float[np.ndarray, "w 3"]) -> Float[np.ndarray, " 3"]:
         return np.average(values[is_measured], axis=0, weights=weight[is_measured])
 
-    length = float(np.median(problem.data.end - problem.data.start))
+    length = float(np.median(problem.windows.end - problem.windows.start))
     of_noise = mean(np.mean(np.diff(parts, axis=1) ** 2, axis=1)) / (2.0 * _PARTS)
     square = mean((0.5 * (halves[0] + halves[1])) ** 2)
     if np.max(square / of_noise) < _UNMODELLED:
@@ -336,20 +331,19 @@ class SlowForce(NamedTuple):
 
 def slow_vertical_force(estimation: Estimation) -> SlowForce:
     """The slow force along body z in the windows of a fit; std is 0 where their errors are white, or are few."""
-    problem = estimation.problem
+    problem, windows = estimation.problem, estimation.problem.windows
     states, x = problem.shooting.system.states, estimation.x
     if "unmodelled_force" in states:
         x = x.copy()
         x[:, states.stored["unmodelled_force"]] = 0.0
     free = dataclasses.replace(problem, K=None, start_priors=())
-    with jax.enable_x64(True):
-        prediction = free.predict(x, estimation.z, estimation.sigma)
     place = output_slices(problem.shooting.system, problem.shooting.compared)["specific_force"].stop - 1
-    error = np.where(prediction.weight[..., place] > 0, prediction.residuals[..., place], np.nan)
+    with jax.enable_x64(True):
+        error = free.residuals(x, estimation.z, estimation.sigma, slice(place, place + 1))[..., 0]
     is_measured = np.isfinite(error).any(axis=1)
     mean = np.nanmean(error[is_measured], axis=1) * estimation.sigma[place]
-    data = problem.data
-    return slow_force_of(mean, data.flight[is_measured], data.start[is_measured], data.end[is_measured])
+    flight, start, end = (v[is_measured] for v in (windows.flight, windows.start, windows.end))
+    return slow_force_of(mean, flight, start, end)
 
 
 def slow_force_of(
@@ -395,12 +389,6 @@ def slow_force_of(
     k = int(np.argmax(is_slower)) if is_slower.any() else len(times) - 1
     variance = min(first / max(float(near[k]), 1e-3), _MOST_SLOW * square)
     return SlowForce(math.sqrt(variance), float(times[k]), len(values) * window)
-
-
-def _usual_step(data: WindowData) -> float:
-    """Median time between rows, s."""
-    steps = data.dt[:, 1:]
-    return float(np.median(steps[steps > 0]))
 
 
 def steady_state_gains(q: float, a: float) -> tuple[float, float]:

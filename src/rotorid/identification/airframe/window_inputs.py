@@ -28,7 +28,7 @@ from rotorid.identification.airframe.rotor_thrusts import RotorChain, RotorComma
 from rotorid.identification.fitting.estimation import Estimation
 from rotorid.identification.fitting.free_parameters import Coordinates
 from rotorid.identification.fitting.multiple_shooting import InputSensitivities
-from rotorid.identification.fitting.windows import WindowData
+from rotorid.identification.fitting.windows import WindowData, Windows
 from rotorid.models.multirotor.logged_body import LOCAL, LoggedBody, local_width
 
 TIME_CONSTANT = "motor_time_constant"
@@ -197,7 +197,7 @@ WIND = SegmentationRule(6, 0.5)
 """Changes of the wind, m/s. Errors of a drag model look like wind for some seconds."""
 
 
-def segment_mass(estimation: Estimation, windows: WindowData, parts: Segmentation) -> Segmentation:
+def segment_mass(estimation: Estimation, windows: Windows, parts: Segmentation) -> Segmentation:
     """Segments of constant mass.
 
     Args:
@@ -209,16 +209,16 @@ def segment_mass(estimation: Estimation, windows: WindowData, parts: Segmentatio
     return _segment(estimation, windows, parts, "mass", MASS)
 
 
-def segment_wind(estimation: Estimation, windows: WindowData, parts: Segmentation) -> Segmentation:
+def segment_wind(estimation: Estimation, windows: Windows, parts: Segmentation) -> Segmentation:
     """Segments of constant wind; arguments as of `segment_mass`."""
     return _segment(estimation, windows, parts, "wind", WIND)
 
 
 def _window_estimates(
-    estimation: Estimation, data: WindowData, parts: Segmentation, name: str
+    estimation: Estimation, parts: Segmentation, name: str
 ) -> tuple[Float[np.ndarray, "w k"], Float[np.ndarray, "w k"]]:
     """Estimate of each window of a flight-dependent input (the logarithm of a mass), and the inverse of its variance."""
-    problem = estimation.problem
+    problem, windows = estimation.problem, estimation.problem.windows
     start, place = problem.start_size, problem.coordinates.slices[name]
     triangle, k = estimation.triangle, local_width(name)
     columns = triangle[:, start:, start + place.start : start + place.stop]
@@ -227,24 +227,24 @@ def _window_estimates(
     information = np.einsum("wri,wrj->wij", B, B)
     information += (1e-12 * np.trace(information, axis1=1, axis2=2)[:, None, None] + 1e-300) * np.eye(k)
     inverse = np.linalg.inv(information)
-    part = parts.segment_at(data.flight, data.start)
+    part = parts.segment_at(windows.flight, windows.start)
     z = estimation.z[place].reshape(-1, k)[part] - np.einsum("wij,wrj,wr->wi", inverse, B, r)
     centre, scale = (v[place][:k] for v in (problem.centre, problem.scale))
     return centre + scale * z, 1.0 / (scale**2 * np.diagonal(inverse, axis1=1, axis2=2))
 
 
 def _segment(
-    estimation: Estimation, windows: WindowData, parts: Segmentation, name: str, rule: SegmentationRule
+    estimation: Estimation, windows: Windows, parts: Segmentation, name: str, rule: SegmentationRule
 ) -> Segmentation:
-    data = estimation.problem.data
-    value, weight = _window_estimates(estimation, data, parts, name)
+    fitted = estimation.problem.windows
+    value, weight = _window_estimates(estimation, parts, name)
     flights, starts = [], []
-    for f in np.unique(data.flight):
-        mine = np.flatnonzero(data.flight == f)
-        count = _represented(windows.start[windows.flight == f], data.start[mine])
+    for f in np.unique(fitted.flight):
+        mine = np.flatnonzero(fitted.flight == f)
+        count = _represented(windows.start[windows.flight == f], fitted.start[mine])
         cuts = find_changepoints(value[mine], weight[mine], rule, count)
         flights += [f] * (len(cuts) + 1)
-        starts += [0.0, *(0.5 * (data.start[mine[k]] + data.end[mine[k - 1]]) for k in cuts)]
+        starts += [0.0, *(0.5 * (fitted.start[mine[k]] + fitted.end[mine[k - 1]]) for k in cuts)]
     return Segmentation(np.array(flights), np.array(starts))
 
 

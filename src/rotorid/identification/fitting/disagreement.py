@@ -86,7 +86,7 @@ def window_splits(estimation: Estimation, groups: Mapping[str, Bool[np.ndarray, 
     for name, is_first in groups.items():
         first = _hessian(estimation, is_first)
         by_block = [
-            sum_by_block(estimation.problem.data, np.where(rows[:, None], gradients, 0.0))
+            sum_by_block(estimation.problem.windows, np.where(rows[:, None], gradients, 0.0))
             for rows in (is_first, ~is_first)
         ]
         splits.append(
@@ -103,16 +103,14 @@ def band_splits(estimation: Estimation, modes: Sequence[int]) -> tuple[Split, ..
         modes: numbers of cosines; with m of them, a window of T seconds is split at (m - 1) / (2 T) Hz.
     """
     problem = estimation.problem
-    prediction = problem.predict(estimation.x, estimation.z, estimation.sigma)
-    low = problem.low_band_information(
-        prediction, estimation.z, estimation.sigma, estimation.weight, tuple(modes)
-    )
+    point = estimation.x, estimation.z, estimation.sigma
+    low = problem.low_band_information(*point, estimation.weight, tuple(modes))
     everything = np.ones(len(estimation.weight), bool)
     whole, gradients = _hessian(estimation, everything), _window_gradients(estimation)
     splits = []
     for hessian, low_gradients in low:
-        rest = sum_by_block(problem.data, gradients - low_gradients)
-        slow = PartInformation(hessian, sum_by_block(problem.data, low_gradients))
+        rest = sum_by_block(problem.windows, gradients - low_gradients)
+        slow = PartInformation(hessian, sum_by_block(problem.windows, low_gradients))
         splits.append(Split("frequency", (slow, PartInformation(whole - hessian, rest))))
     return tuple(splits)
 
@@ -127,7 +125,7 @@ def disagreements(estimation: Estimation, splits: Sequence[Sequence[Split]]) -> 
     Returns:
         A disagreement for each, none where the flights have too few blocks.
     """
-    count = len(block_keys(estimation.problem.data)[0])
+    count = len(block_keys(estimation.problem.windows)[0])
     if count < MIN_BLOCKS:
         return ()
     whitening, colouring = _whitening(estimation.fit)
@@ -198,8 +196,8 @@ def _hessian(estimation: Estimation, is_used: Bool[np.ndarray, " w"]) -> Float[n
     problem = estimation.problem
     n, free = problem.start_size, problem.free_size
     H = np.zeros((free, free))
-    for flight in np.unique(problem.data.flight):
-        mine = np.flatnonzero(is_used & (problem.data.flight == flight))
+    for flight in np.unique(problem.windows.flight):
+        mine = np.flatnonzero(is_used & (problem.windows.flight == flight))
         root = np.sqrt(estimation.weight[mine])[:, None, None]
         B = (root * estimation.triangle[mine, n:, n : n + free]).reshape(-1, free)
         used = np.flatnonzero(B.any(axis=0))

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rotorid.identification.fitting.result import DisturbedSpan
-from rotorid.identification.fitting.windows import WindowData
+from rotorid.identification.fitting.windows import Windows
 from rotorid.models.system import Parameter
 
 EXCESS = 6.0
@@ -69,7 +69,7 @@ def estimate_disturbances(
 
 
 def normalised_excesses(
-    data: WindowData, disturbances: WindowDisturbances, parameters: Sequence[Parameter]
+    windows: Windows, disturbances: WindowDisturbances, parameters: Sequence[Parameter]
 ) -> Float[np.ndarray, " w"]:
     """Deviation of each window's disturbance from the median, in robust standard deviations; 0 with too few windows."""
     w, noise, parameter_std = disturbances
@@ -78,7 +78,7 @@ def normalised_excesses(
         return result
     floor = _FLOOR * np.array([p.std for p in parameters for _ in p.values])
     for length in _LENGTHS:
-        runs = _runs(data, result <= EXCESS, length)
+        runs = _runs(windows, result <= EXCESS, length)
         if len(runs) < _MIN_WINDOWS:
             break
         mean = w[runs].mean(axis=1)
@@ -94,19 +94,19 @@ def normalised_excesses(
 
 
 def _runs(
-    data: WindowData, is_undisturbed: Bool[np.ndarray, " w"], length: int
+    windows: Windows, is_undisturbed: Bool[np.ndarray, " w"], length: int
 ) -> Int[np.ndarray, "runs length"]:
     """Every sequence of `length` undisturbed windows of a flight without a gap."""
     rows = np.arange(max(len(is_undisturbed) - length + 1, 0))[:, None] + np.arange(length)
     if not len(rows):
         return rows
-    is_adjacent = data.start[1:] - data.end[:-1] < 0.5 * np.median(data.end - data.start)
-    is_continued = np.concatenate([[False], is_adjacent & (data.flight[1:] == data.flight[:-1])])
+    is_adjacent = windows.start[1:] - windows.end[:-1] < 0.5 * np.median(windows.end - windows.start)
+    is_continued = np.concatenate([[False], is_adjacent & (windows.flight[1:] == windows.flight[:-1])])
     return rows[is_undisturbed[rows].all(axis=1) & is_continued[rows[:, 1:]].all(axis=1)]
 
 
 def disturbed_spans(
-    data: WindowData,
+    windows: Windows,
     w: Float[np.ndarray, "w pushed"],
     excess: Float[np.ndarray, " w"],
     parameters: Sequence[Parameter],
@@ -114,11 +114,11 @@ def disturbed_spans(
     """Spans of consecutive disturbed windows."""
     found: list[DisturbedSpan] = []
     out: Bool[np.ndarray, " w"] = excess > EXCESS
-    length = float(np.median(data.end - data.start)) if len(data.start) else 0.0
+    length = float(np.median(windows.end - windows.start)) if len(windows.start) else 0.0
     runs: list[list[int]] = []
     for i in np.flatnonzero(out):
-        near = runs and data.flight[i] == data.flight[runs[-1][-1]]
-        if near and data.start[i] - data.end[runs[-1][-1]] < 0.5 * length:
+        near = runs and windows.flight[i] == windows.flight[runs[-1][-1]]
+        if near and windows.start[i] - windows.end[runs[-1][-1]] < 0.5 * length:
             runs[-1].append(int(i))
         else:
             runs.append([int(i)])
@@ -129,9 +129,9 @@ def disturbed_spans(
             at += len(p.values)
         found.append(
             DisturbedSpan(
-                int(data.flight[run[0]]),
-                float(data.start[run[0]]),
-                float(data.end[run[-1]]),
+                int(windows.flight[run[0]]),
+                float(windows.start[run[0]]),
+                float(windows.end[run[-1]]),
                 push,
                 float(excess[run].max()),
             )

@@ -64,7 +64,7 @@ from rotorid.identification.fitting.uncertainty import (
     student_t_factor,
     variance_inflation,
 )
-from rotorid.identification.fitting.windows import WindowData, cut_windows, evenly_spaced
+from rotorid.identification.fitting.windows import Windows, cut_windows, evenly_spaced
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 
@@ -120,10 +120,10 @@ class Estimation:
         """
         shooting = self.problem.shooting
         with jax.enable_x64(True), blas_threads().limit(limits=1, user_api="blas"):
-            data = cut_windows(shooting.system, flights, horizon, shooting.compared, shooting.rules)
-            problem = dataclasses.replace(self.problem, data=data)
-            x = best_starts(problem, data.x, self.z, self.sigma)
-            triangle = problem.linearise(problem.predict(x, self.z, self.sigma), self.z, self.sigma)
+            windows = cut_windows(shooting.system, flights, horizon, shooting.compared, shooting.rules)
+            problem = dataclasses.replace(self.problem, windows=windows)
+            x = best_starts(problem, windows.x, self.z, self.sigma)
+            triangle = problem.linearise(x, self.z, self.sigma).triangle
             return _disturbed_spans(problem, triangle, self.root)
 
 
@@ -160,23 +160,23 @@ def estimate_parameters(
     sigma = noise_floor
     if first_noise is not None:
         sigma = np.where(is_noise_fixed, noise_floor, np.maximum(first_noise, noise_floor))
-    data, steps, is_rough = problem.data, 0, tolerance >= _ROUGH_TOLERANCE
-    is_many, is_started = len(data.start) > 2 * _MANY_WINDOWS, z is not None
+    windows, steps, is_rough = problem.windows, 0, tolerance >= _ROUGH_TOLERANCE
+    is_many, is_started = len(windows.start) > 2 * _MANY_WINDOWS, z is not None
     z = np.zeros(problem.free_size) if z is None else z
     for count in (_ROUGH_WINDOWS if is_rough else _COARSE_WINDOWS, _MANY_WINDOWS):
         # few windows of many flights would lead away from a good start
-        if len(data.start) > 2 * count and (count == _MANY_WINDOWS or not (is_many and is_started)):
-            subset = dataclasses.replace(problem, data=data.subsample(count))
+        if len(windows.start) > 2 * count and (count == _MANY_WINDOWS or not (is_many and is_started)):
+            subset = dataclasses.replace(problem, windows=windows.subsample(count))
             result, sigma = _iterate_noise(
                 subset, z, sigma, noise_floor, is_noise_fixed, loss, max_iterations, _ROUGH_TOLERANCE
             )
             z, steps = result.z, steps + result.iterations
     if is_rough and is_many:
-        result = gauss_newton(problem, z, data.x, sigma, loss, _LAST_ROUGH_STEPS, tolerance)
+        result = gauss_newton(problem, z, windows.x, sigma, loss, _LAST_ROUGH_STEPS, tolerance)
         steps += result.iterations
         return _estimation(problem, priors, sigma, sigma, _no_rms(problem), result, steps)
-    is_sampled = len(data.start) > MOST_WEIGHED
-    sample = dataclasses.replace(problem, data=_sample_of_blocks(data)) if is_sampled else problem
+    is_sampled = len(windows.start) > MOST_WEIGHED
+    sample = dataclasses.replace(problem, windows=_sample_of_blocks(windows)) if is_sampled else problem
     rms_before = _no_rms(problem) if is_rough else _rms_before(sample, sigma)
     result, sigma = _iterate_noise(
         sample, z, sigma, noise_floor, is_noise_fixed, loss, max_iterations, max(tolerance, _ROUGH_TOLERANCE)
@@ -190,24 +190,24 @@ def estimate_parameters(
             sample, result, sigma, is_noise_fixed, loss, max_iterations
         )
         steps += result.iterations
-        x, prediction = (data.x, None) if is_sampled else (result.x, result.prediction)
-        result = gauss_newton(problem, result.z, x, sigma, loss, max_iterations, tolerance, prediction)
+        x = windows.x if is_sampled else result.x
+        result = gauss_newton(problem, result.z, x, sigma, loss, max_iterations, tolerance)
         steps += result.iterations
     return _estimation(problem, priors, noise, sigma, rms_before, result, steps)
 
 
-def _sample_of_blocks(data: WindowData) -> WindowData:
+def _sample_of_blocks(windows: Windows) -> Windows:
     """Whole blocks of windows, as of `variance_inflation`, evenly spaced over the flights."""
-    keys, block = block_keys(data, INFLATION_BLOCK)
-    most = _SAMPLE_WINDOWS * len(keys) // len(data.start)
-    return data.take(np.flatnonzero(np.isin(block, evenly_spaced(len(keys), most))))
+    keys, block = block_keys(windows, INFLATION_BLOCK)
+    most = _SAMPLE_WINDOWS * len(keys) // len(windows.start)
+    return windows.take(np.flatnonzero(np.isin(block, evenly_spaced(len(keys), most))))
 
 
 def _rms_before(problem: EstimationProblem, sigma: Float[np.ndarray, " compared"]) -> dict[str, float]:
     """Root mean square of the residuals with the prior means."""
     z = np.zeros(problem.free_size)
-    prediction = problem.predict(best_starts(problem, problem.data.x, z, sigma), z, sigma)
-    return _rms(problem, sigma, prediction.squared_residuals)
+    costs = problem.costs(best_starts(problem, problem.windows.x, z, sigma), z, sigma)
+    return _rms(problem, sigma, costs.squared_residuals)
 
 
 def _no_rms(problem: EstimationProblem) -> dict[str, float]:
@@ -231,9 +231,9 @@ def _iterate_noise(
     tolerance: float,
 ) -> tuple[GaussNewtonResult, Float[np.ndarray, " compared"]]:
     """Minimise until the noise agrees with the residuals: the minimum, with the number of all steps, and the noise."""
-    x, prediction, steps = problem.data.x, None, 0
+    x, steps = problem.windows.x, 0
     for _ in range(_MAX_REWEIGHTINGS):
-        result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance, prediction)
+        result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
         z, x, steps = result.z, result.x, steps + result.iterations
         estimate = np.maximum(
             _residual_noise(problem, result.squared_residuals, result.weight) * sigma, floor
@@ -241,8 +241,8 @@ def _iterate_noise(
         estimate = np.where(is_noise_fixed, sigma, estimate)
         if np.all(np.abs(estimate / sigma - 1.0) < _NOISE_TOLERANCE):
             return dataclasses.replace(result, iterations=steps), sigma
-        prediction, sigma = result.prediction.with_noise(estimate / sigma), estimate
-    result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance, prediction)
+        sigma = estimate
+    result = gauss_newton(problem, z, x, sigma, loss, max_iterations, tolerance)
     return dataclasses.replace(result, iterations=steps + result.iterations), sigma
 
 
@@ -267,10 +267,8 @@ def _reweight_by_autocorrelation(
         )
         if np.all(np.abs(inflated / sigma - 1.0) < _NOISE_TOLERANCE):
             break
-        prediction, sigma = result.prediction.with_noise(inflated / sigma), inflated
-        result = gauss_newton(
-            problem, result.z, result.x, sigma, loss, max_iterations, _ROUGH_TOLERANCE, prediction
-        )
+        sigma = inflated
+        result = gauss_newton(problem, result.z, result.x, sigma, loss, max_iterations, _ROUGH_TOLERANCE)
         steps += result.iterations
     return dataclasses.replace(result, iterations=steps), sigma
 
@@ -280,7 +278,7 @@ def _residual_noise(
 ) -> Float[np.ndarray, " compared"]:
     """Root mean square of the residuals of each output, in sigma, corrected for the estimated initial states; 1 without
     residuals."""
-    counts = _measurement_counts(problem)
+    counts = problem.measurement_counts
     total = counts.sum()
     correction = total / max(total - problem.start_size * len(counts), 0.1 * total)
     many = weight @ counts
@@ -318,7 +316,7 @@ def _estimation(
     contributions = slopes[:, is_free] @ np.linalg.solve(
         (R.T @ R)[np.ix_(is_free, is_free)], scores[:, is_free].T
     )
-    flight = block_keys(problem.data)[0][:, 0].astype(int)
+    flight = block_keys(problem.windows)[0][:, 0].astype(int)
     root[:, : -len(E)] *= between_flight_factor(contributions.T, flight)[:, None]
     is_joint = np.zeros(free, bool)
     for name, _ in coordinates.groups:
@@ -360,7 +358,7 @@ def _estimation(
             },
             disturbed_spans=_disturbed_spans(problem, result.triangle, inverse),
         ),
-        search=SearchRecord(len(problem.data.start), steps, result.converged),
+        search=SearchRecord(len(problem.windows.start), steps, result.converged),
         parameters=values,
     )
     return Estimation(fit, problem, z, noise, sigma, inverse, result.x, result.triangle, result.weight)
@@ -371,18 +369,13 @@ def output_slices(system: System, compared: Sequence[str]) -> dict[str, slice]:
     return Space(tuple((name, system.outputs[name]) for name in compared)).tangent
 
 
-def _measurement_counts(problem: EstimationProblem) -> Float[np.ndarray, "w compared"]:
-    """Number of measurements of each output in each window."""
-    return 1.0 * problem.data.mask[..., problem.shooting.step_model.compared_indices].sum(axis=1)
-
-
 def _rms(
     problem: EstimationProblem,
     sigma: Float[np.ndarray, " compared"],
     squares: Float[np.ndarray, "w compared"],
 ) -> dict[str, float]:
     """Root mean square of the residuals of each output block, the length of a vector's, in its unit."""
-    total = sigma**2 * squares.sum(axis=0) / np.maximum(_measurement_counts(problem).sum(axis=0), 1)
+    total = sigma**2 * squares.sum(axis=0) / np.maximum(problem.measurement_counts.sum(axis=0), 1)
     slices = output_slices(problem.shooting.system, problem.shooting.compared)
     return {name: float(np.sqrt(total[place].sum())) for name, place in slices.items()}
 
@@ -398,7 +391,10 @@ def _disturbed_spans(
     parameters = [shooting.system.parameter(name) for name in shooting.disturbances]
     disturbances = estimate_disturbances(triangle, problem.start_size, root)
     return disturbed_spans(
-        problem.data, disturbances.w, normalised_excesses(problem.data, disturbances, parameters), parameters
+        problem.windows,
+        disturbances.w,
+        normalised_excesses(problem.windows, disturbances, parameters),
+        parameters,
     )
 
 
@@ -443,33 +439,31 @@ class Autocorrelation:
 
 def output_residuals(estimation: Estimation) -> tuple[OutputResiduals, ...]:
     """Residuals of every compared output."""
-    problem = estimation.problem
+    problem, windows = estimation.problem, estimation.problem.windows
     with jax.enable_x64(True):
-        error, data = window_residuals(estimation)
-    elapsed = np.concatenate([np.zeros((len(data.dt), 1)), np.cumsum(data.dt[:, 1:], axis=1)], axis=1)
+        error = problem.residuals(estimation.x, estimation.z, estimation.sigma)
+    error *= estimation.sigma
+    elapsed = np.concatenate([np.zeros((len(error), 1)), np.cumsum(windows.dt[:, 1:], axis=1)], axis=1)
     system, compared = problem.shooting.system, problem.shooting.compared
-    is_measured = data.mask[..., problem.shooting.step_model.compared_indices]
     residuals = []
     for name, place in output_slices(system, compared).items():
-        is_complete = np.asarray(is_measured[..., place].all(axis=2))
+        stored, tangent = system.outputs.stored[name], system.outputs.tangent[name]
+        measured = [
+            np.where(data.mask[..., tangent].all(axis=2, keepdims=True), data.y[..., stored], np.nan)
+            for _, data in windows.parts()
+        ]
+        t = windows.start[:, None] + elapsed
         residuals.append(
             OutputResiduals(
                 name,
                 system.outputs[name].unit,
-                data.start[:, None] + elapsed,
-                data.flight,
-                np.where(is_complete[..., None], data.y[..., system.outputs.stored[name]], np.nan),
-                np.where(is_measured[..., place], error[..., place], np.nan),
+                t,
+                windows.flight,
+                np.concatenate(measured),
+                error[..., place],
             )
         )
     return tuple(residuals)
-
-
-def window_residuals(estimation: Estimation):
-    """Residuals of all windows in the outputs' units, and the windows."""
-    problem = estimation.problem
-    r = problem.predict(estimation.x, estimation.z, estimation.sigma).residuals
-    return r * estimation.sigma, problem.data
 
 
 def autocorrelation(residuals: OutputResiduals) -> Autocorrelation:

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from scipy.optimize import lsq_linear
 
 from rotorid.errors import SettingError
-from rotorid.identification.fitting.multiple_shooting import WindowPrediction
+from rotorid.identification.fitting.multiple_shooting import WindowCosts
 from rotorid.identification.fitting.problem import EstimationProblem
 
 _HUBER = 3.0  # robust standard deviations above the median from which on a window's residual counts linearly
@@ -39,7 +39,7 @@ class GaussNewtonResult:
         z: coordinates of the free parameters.
         x: initial state of each window.
         triangle: triangular factors of the windows there (see `EstimationProblem.linearise`), to first order.
-        prediction: of the windows from there.
+        squared_residuals: by window and output, in sigma.
         weight: robust weight of each window.
         iterations: number of steps.
         converged: whether the last step met the tolerance.
@@ -48,15 +48,10 @@ class GaussNewtonResult:
     z: Float[np.ndarray, " free"]
     x: Float[np.ndarray, "w states"]
     triangle: Float[np.ndarray, "w rows columns"]
-    prediction: WindowPrediction
+    squared_residuals: Float[np.ndarray, "w compared"]
     weight: Float[np.ndarray, " w"]
     iterations: int
     converged: bool
-
-    @property
-    def squared_residuals(self) -> Float[np.ndarray, "w compared"]:
-        """By window and output, in sigma."""
-        return self.prediction.squared_residuals
 
     def cost(self, problem: EstimationProblem) -> float:
         """Weighted sum of squares of the residuals, and of the deviations from the prior."""
@@ -72,7 +67,6 @@ def gauss_newton(
     loss: str = "squares",
     max_iterations: int = 50,
     tolerance: float = 0.01,
-    prediction: WindowPrediction | None = None,
 ) -> GaussNewtonResult:
     """Minimise the cost from z and the initial states x.
 
@@ -87,33 +81,31 @@ def gauss_newton(
             results, a longer one is the last one too if the next one would be smaller: the triangular factors of the result are
             then those before a long step. Where steps are shortened or damped, the last one reduces the cost by less than the
             tolerance squared.
-        prediction: of the windows from z and x, if it is known.
     Returns:
         The minimum found, whether converged or not.
     Raises:
         SettingError: the model is not finite at the initial values.
     """
     n, free = problem.start_size, problem.free_size
-    count = max(int(problem.data.mask[..., problem.shooting.step_model.compared_indices].sum()), 1)
+    count = max(int(problem.measurement_counts.sum()), 1)
     damping, steps = 0.0, 0
-    prediction = problem.predict(x, z, sigma) if prediction is None else prediction
     while True:
-        triangle, steps = problem.linearise(prediction, z, sigma), steps + 1
+        (triangle, costs), steps = problem.linearise(x, z, sigma), steps + 1
         if not np.isfinite(triangle).all():
             raise SettingError(
                 "the model is not finite with these values of the parameters: give prior values near the vehicle's"
             )
-        weight = _huber_weights(problem, triangle, prediction.cost, loss)
+        weight = _huber_weights(problem, triangle, costs.total, loss)
         e = problem.prior_errors(z)
         R = triangular_factor(problem, z, triangle, weight)
         spread = np.linalg.norm(np.linalg.pinv(R[:free, :free], rcond=1e-15), axis=1)
-        cost = float(weight @ prediction.cost + e @ e)
+        cost = float(weight @ costs.total + e @ e)
         cost_per_number = max(cost / count, 1.0)
         small = np.maximum(tolerance * spread, _LEAST_STEP)
         negligible = small, free * tolerance**2
         step = _improving_step(problem, triangle, R, (z, x), sigma, weight, cost, damping, negligible)
         if step is None:
-            return GaussNewtonResult(z, x, triangle, prediction, weight, steps, False)
+            return GaussNewtonResult(z, x, triangle, costs.squared_residuals, weight, steps, False)
         damping, is_whole = step.damping, step.damping == 0.0 and step.share == 1.0
         is_small = bool(np.all(np.abs(step.whole) < small))
         # with shortened or damped steps, the minimum is where the cost falls by no more than rounding
@@ -124,9 +116,10 @@ def gauss_newton(
         if is_whole and not has_converged and tolerance >= _ROUGH:
             length = _next_length(step, triangle[:, :n, -1], R, weight, cost)
             has_converged = length < tolerance and _are_weights_settled(problem, step, after, loss, small)
-        z, x, prediction = step.z, step.x, step.prediction
+        z, x = step.z, step.x
         if has_converged or steps == max_iterations:
-            return GaussNewtonResult(z, x, after, prediction, weight, steps, has_converged)
+            squares = step.costs.squared_residuals
+            return GaussNewtonResult(z, x, after, squares, weight, steps, has_converged)
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
 
@@ -150,8 +143,8 @@ def triangular_factor(
     columns = np.concatenate([triangle[:, n:, n : n + free], triangle[:, n:, -1:]], axis=2)
     rows = np.sqrt(weight)[:, None, None] * columns
     parts = []
-    for flight in np.unique(problem.data.flight):
-        own = rows[problem.data.flight == flight].reshape(-1, free + 1)
+    for flight in np.unique(problem.windows.flight):
+        own = rows[problem.windows.flight == flight].reshape(-1, free + 1)
         used = np.flatnonzero(own.any(axis=0))
         own_factor = np.linalg.qr(own[:, used], mode="r")
         parts.append(np.zeros((len(own_factor), free + 1)))
@@ -167,7 +160,7 @@ def best_starts(
     sigma: Float[np.ndarray, " compared"],
 ) -> Float[np.ndarray, "w states"]:
     """The initial state of each window that fits it best with these parameters, to first order about x."""
-    triangle = problem.linearise(problem.predict(x, z, sigma), z, sigma)
+    triangle = problem.linearise(x, z, sigma).triangle
     return problem.shift_starts(x, _start_steps(triangle, problem.start_size, np.zeros(problem.free_size)))
 
 
@@ -181,7 +174,7 @@ def _huber_weights(
         return np.ones(len(triangle))
     n = problem.start_size
     reduced = cost - np.sum(triangle[:, :n, -1] ** 2, axis=1)
-    q = np.maximum(reduced, 0.0) / np.maximum(problem.data.mask.sum(axis=(1, 2)), 1)
+    q = np.maximum(reduced, 0.0) / np.maximum(problem.windows.counts.sum(axis=1), 1)
     size = np.sqrt(q)
     median = np.median(size)
     spread = max(1.4826 * float(np.median(np.abs(size - median))), _LEAST_SPREAD * float(median), 1e-300)
@@ -193,7 +186,7 @@ class _Step(NamedTuple):
 
     Attributes:
         z, x: coordinates and initial states at its end.
-        prediction: from there.
+        costs: of the windows there.
         cost: sum of squares there.
         whole: the step of the coordinates before it was shortened.
         share: of it that was taken.
@@ -202,7 +195,7 @@ class _Step(NamedTuple):
 
     z: Float[np.ndarray, " free"]
     x: Float[np.ndarray, "w states"]
-    prediction: WindowPrediction
+    costs: WindowCosts
     cost: float
     whole: Float[np.ndarray, " free"]
     share: float
@@ -233,13 +226,13 @@ def _improving_step(
         for share in _SHARES if damping == 0.0 else (1.0,):
             new_z = np.maximum(z + share * whole, lower)
             new_x = problem.shift_starts(x, _start_steps(triangle, problem.start_size, new_z - z))
-            prediction = problem.predict(new_x, new_z, sigma)
+            costs = problem.costs(new_x, new_z, sigma)
             e = problem.prior_errors(new_z)
-            new_cost = float(weight @ prediction.cost + e @ e)
+            new_cost = float(weight @ costs.total + e @ e)
             least_decrease = _SUFFICIENT * _linear_decrease(R, share * whole) if damping == 0.0 else 0.0
             least_decrease = -negligible[1] if is_small else least_decrease
             if new_cost <= cost * (1.0 + _ROUNDING) + _ROUNDING - least_decrease:
-                return _Step(new_z, new_x, prediction, new_cost, whole, share, damping)
+                return _Step(new_z, new_x, costs, new_cost, whole, share, damping)
         damping = max(10.0 * damping, _DAMPING)
     return None
 
@@ -279,7 +272,7 @@ def _are_weights_settled(
     """Whether the weights after a step would only lead to a small next one. triangle: after it, to first order."""
     if loss == "squares":
         return True
-    weight = _huber_weights(problem, triangle, step.prediction.cost, loss)
+    weight = _huber_weights(problem, triangle, step.costs.total, loss)
     R = triangular_factor(problem, step.z, triangle, weight)
     lower = problem.coordinates.lower_bounds(problem.centre, problem.scale)
     return bool(np.all(np.abs(_levenberg_marquardt_step(R, step.z, lower, 0.0)) < small))

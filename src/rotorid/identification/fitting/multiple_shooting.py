@@ -117,6 +117,24 @@ class InputSensitivities(NamedTuple):
     coordinate_jacobian: Float[np.ndarray, "w all free"]
 
 
+class WindowCosts(NamedTuple):
+    """What windows contribute to the cost.
+
+    Attributes:
+        squared_residuals: by compared output, summed over rows, in sigma; inf for a window that diverges.
+        start_errors: of the initial values that have a prior, in its standard deviations.
+    """
+
+    squared_residuals: Float[np.ndarray, "w compared"]
+    start_errors: Float[np.ndarray, "w priors"]
+
+    @property
+    def total(self) -> Float[np.ndarray, " w"]:
+        """Sum of all squares of each window; inf for one that diverges."""
+        with np.errstate(over="ignore"):
+            return self.squared_residuals.sum(axis=1) + np.sum(self.start_errors**2, axis=1)
+
+
 class WindowPrediction(NamedTuple):
     """Prediction of windows from certain initial states with certain parameters.
 
@@ -135,40 +153,10 @@ class WindowPrediction(NamedTuple):
     start_errors: Float[np.ndarray, "w priors"]
 
     @property
-    def squared_residuals(self) -> Float[np.ndarray, "w compared"]:
-        """Squared residuals of each window by compared output, summed over rows; inf for a window that diverges."""
+    def costs(self) -> WindowCosts:
+        """The windows' costs."""
         with np.errstate(over="ignore"):
-            return np.sum(self.residuals**2, axis=1)
-
-    def with_noise(self, ratio: Float[np.ndarray, " compared"]) -> WindowPrediction:
-        """The same with another noise of the outputs. ratio: of the noise to the former one."""
-        return self._replace(residuals=self.residuals / ratio)
-
-    def mean_squares(self, weight: Float[np.ndarray, " w"]) -> Float[np.ndarray, " compared"]:
-        """Mean squared residual of each compared output, over all windows. weight: of each window."""
-        counts = np.maximum(weight @ self.weight.sum(axis=1), 1e-300)
-        return weight @ self.squared_residuals / counts
-
-    @property
-    def cost(self) -> Float[np.ndarray, " w"]:
-        """Sum of all squares of each window; inf for one that diverges."""
-        with np.errstate(over="ignore"):
-            return self.squared_residuals.sum(axis=1) + np.sum(self.start_errors**2, axis=1)
-
-
-def empty_prediction(
-    shooting: ShootingSetup, data: WindowData, start_priors: StartPriors
-) -> WindowPrediction:
-    """Memory for the prediction of windows."""
-    (w, rows), size = data.dt.shape, shooting.system.states.size
-    count = len(shooting.step_model.compared_indices)
-    return WindowPrediction(
-        np.empty((w, rows, size)),
-        np.empty((w, rows, size)),
-        np.empty((w, rows, count)),
-        np.empty((w, rows, count)),
-        np.empty((w, sum(len(std) for _, std in start_priors))),
-    )
+            return WindowCosts(np.sum(self.residuals**2, axis=1), self.start_errors)
 
 
 class WindowLinearisationPoint(NamedTuple):
@@ -213,8 +201,7 @@ def predict_windows(
     sigma: Float[np.ndarray, " compared"],
     K: Float[np.ndarray, "tangent compared"] | None,
     start_priors: StartPriors,
-    found: WindowPrediction,
-) -> None:
+) -> WindowPrediction:
     """Predict all windows.
 
     Args:
@@ -225,20 +212,20 @@ def predict_windows(
         sigma: noise of each compared output, in its unit.
         K: gain by which each row's error corrects the state; None: no correction (output error).
         start_priors: of initial values.
-        found: memory for the result.
     """
-    engine, indices = shooting.step_functions, shooting.step_model.compared_indices
-    stored = shooting.system.states.stored
+    engine, (w, rows), size = shooting.step_functions, data.dt.shape, shooting.system.states.size
+    weight = data.mask[..., shooting.step_model.compared_indices].astype(float)
+    found = tuple(np.empty((w, rows, width)) for width in (size, weight.shape[2], size))
 
     def predict(part: slice) -> None:
-        path, corrected, residuals, weight, start_errors = (v[part] for v in found)
-        weight[:] = data.mask[part][..., indices]
-        columns = (x[part], data.u[part], data.y[part], weight, data.dt[part])
-        engine.predict((path, residuals, corrected), *columns, p, sigma, K)
-        starts = [x[part][:, stored[name]] / std for name, std in start_priors]
-        start_errors[:] = np.concatenate([np.zeros((len(weight), 0)), *starts], axis=1)
+        columns = (x[part], data.u[part], data.y[part], weight[part], data.dt[part])
+        engine.predict(tuple(v[part] for v in found), *columns, p, sigma, K)
 
-    map_windows(predict, len(data.start), _PREDICTED_AT_ONCE)
+    map_windows(predict, w, _PREDICTED_AT_ONCE)
+    path, residuals, corrected = found
+    stored = shooting.system.states.stored
+    starts = [np.zeros((w, 0)), *(x[:, stored[name]] / std for name, std in start_priors)]
+    return WindowPrediction(path, corrected, residuals, weight, np.concatenate(starts, axis=1))
 
 
 def linearise_windows(

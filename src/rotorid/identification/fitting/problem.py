@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -25,19 +25,17 @@ from rotorid.identification.fitting.multiple_shooting import (
     OutputInformation,
     ShootingSetup,
     StartPriors,
+    WindowCosts,
     WindowLinearisationPoint,
     WindowPrediction,
-    empty_prediction,
     linearise_windows,
     output_information,
     predict_windows,
 )
-from rotorid.identification.fitting.windows import WindowData
+from rotorid.identification.fitting.windows import WindowData, Windows
 from rotorid.models.system import System
 
-_AT_ONCE = 512  # windows whose rows are in memory
-
-_Part = TypeVar("_Part")
+_Found = TypeVar("_Found")
 
 
 @runtime_checkable
@@ -63,6 +61,18 @@ class InputModel(Protocol):
         ...
 
 
+class Linearisation(NamedTuple):
+    """Windows to first order.
+
+    Attributes:
+        triangle: triangular factor R of [A B D r] of each window (see `multiple_shooting`).
+        costs: of the windows.
+    """
+
+    triangle: Float[np.ndarray, "w rows columns"]
+    costs: WindowCosts
+
+
 @dataclasses.dataclass(frozen=True)
 class EstimationProblem:
     """A MAP estimation problem: windows of flights, a System, and priors.
@@ -70,7 +80,7 @@ class EstimationProblem:
     Attributes:
         shooting: the System, the outputs that are compared, and the free parameters.
         coordinates: coordinates z of the free parameters.
-        data: the windows.
+        windows: of the flights.
         base_values: values of all parameters of the System, one after the other, in their units.
         centre, scale: of the priors of the free parameters (see `free_parameters`).
         input_model: of inputs that depend on the free parameters; None: the inputs are those of the windows.
@@ -80,7 +90,7 @@ class EstimationProblem:
 
     shooting: ShootingSetup
     coordinates: Coordinates
-    data: WindowData
+    windows: Windows
     base_values: Float[np.ndarray, " all"]
     centre: Float[np.ndarray, " free_size"]
     scale: Float[np.ndarray, " free_size"]
@@ -98,7 +108,7 @@ class EstimationProblem:
         system: System,
         priors: tuple[Prior, ...],
         values: Mapping[str, Numbers],
-        data: WindowData,
+        windows: Windows,
         outputs: tuple[str, ...],
         rules: SystemRules = GENERIC,
     ) -> EstimationProblem:
@@ -110,7 +120,7 @@ class EstimationProblem:
             system: the model.
             priors: of the free parameters.
             values: prior means that replace the System's, by name.
-            data: the windows.
+            windows: of the flights.
             outputs: output blocks that are compared.
         """
         coordinates, centre, scale = coordinates_from_priors(priors)
@@ -122,7 +132,7 @@ class EstimationProblem:
         return cls(
             ShootingSetup(system, outputs, free, drifting, rules=rules),
             coordinates,
-            data,
+            windows,
             base,
             centre,
             scale,
@@ -171,115 +181,141 @@ class EstimationProblem:
             values[self.shooting.parameter_indices[name]] = numbers[self.coordinates.slices[name]]
         return values
 
-    def predict(
+    def costs(
         self,
         x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
-    ) -> WindowPrediction:
-        """Predict all windows from the initial states x with the coordinates z. sigma: noise of each compared output,
-        in its unit."""
-        numbers, p = self.quantities(z), self.all_values(z)
-        found = empty_prediction(self.shooting, self.data, self.start_priors)
+    ) -> WindowCosts:
+        """Costs of all windows, predicted from the initial states x with the coordinates z. sigma: noise of each compared
+        output, in its unit."""
+        return _join(self._by_parts(lambda part: self._predict(part, x, z, sigma).costs))
 
-        def predict(data: WindowData, part: slice) -> None:
-            if self.input_model is not None:
-                data = dataclasses.replace(data, u=self.input_model.inputs(data, numbers))
-            of_part = WindowPrediction(*(v[part] for v in found))
-            predict_windows(self.shooting, data, x[part], p, sigma, self.K, self.start_priors, of_part)
+    def mean_squares(
+        self,
+        x: Float[np.ndarray, "w states"],
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
+        weight: Float[np.ndarray, " w"],
+    ) -> Float[np.ndarray, " compared"]:
+        """Mean squared residual of each compared output over all windows, in sigma. weight: of each window; others as of
+        `costs`."""
+        squares = self.costs(x, z, sigma).squared_residuals
+        return weight @ squares / np.maximum(weight @ self.measurement_counts, 1e-300)
 
-        self._by_parts(predict)
-        return found
+    def residuals(
+        self,
+        x: Float[np.ndarray, "w states"],
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
+        which: slice = slice(None),
+    ) -> Float[np.ndarray, "w rows which"]:
+        """Residuals of all windows, in sigma; NaN without a measurement. which: of the compared outputs; others as of
+        `costs`."""
+
+        def of_part(part: _Part) -> Float[np.ndarray, "w rows which"]:
+            found = self._predict(part, x, z, sigma)
+            return np.where(found.weight > 0.0, found.residuals, np.nan)[..., which]
+
+        return np.concatenate(self._by_parts(of_part))
+
+    @cached_property
+    def measurement_counts(self) -> Float[np.ndarray, "w compared"]:
+        """Number of measurements of each compared output in each window."""
+        return 1.0 * self.windows.counts[:, self.shooting.step_model.compared_indices]
 
     def linearise(
         self,
-        prediction: WindowPrediction,
+        x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
-    ) -> Float[np.ndarray, "w rows columns"]:
-        """Triangular factor R of [A B D r] of each window (see `multiple_shooting`) at a prediction with the coordinates z."""
+    ) -> Linearisation:
+        """The windows to first order about the initial states x and the coordinates z. sigma: as of `costs`."""
 
-        def linearise(data: WindowData, part: slice) -> Float[np.ndarray, "w rows columns"]:
-            point = self._linearisation_point(data, part, prediction, z, sigma)
-            return linearise_windows(self.shooting, data, point)
+        def of_part(part: _Part) -> Linearisation:
+            point = self._linearisation_point(part, x, z, sigma)
+            return Linearisation(linearise_windows(self.shooting, part.data, point), point.prediction.costs)
 
-        return np.concatenate(self._by_parts(linearise))
+        triangles, costs = zip(*self._by_parts(of_part), strict=True)
+        return Linearisation(np.concatenate(triangles), _join(costs))
 
     def output_information(
         self,
-        prediction: WindowPrediction,
+        x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
         weight: Float[np.ndarray, " w"],
         root: Float[np.ndarray, "free some"],
     ) -> OutputInformation:
-        """Information of each output at a prediction with z.
+        """Information of each output.
 
         Args:
-            prediction: the prediction.
-            z: coordinates of the free parameters.
-            sigma: noise of each compared output, in its unit.
+            x, z, sigma: as of `costs`.
             weight: of each window.
             root: see `multiple_shooting.output_information`.
         """
 
-        def of_part(data: WindowData, part: slice) -> OutputInformation:
-            point = self._linearisation_point(data, part, prediction, z, sigma)
-            return output_information(self.shooting, data, point, weight[part], root)
+        def of_part(part: _Part) -> OutputInformation:
+            point = self._linearisation_point(part, x, z, sigma)
+            return output_information(self.shooting, part.data, point, weight[part.which], root)
 
         information, gradients = zip(*self._by_parts(of_part), strict=True)
         return OutputInformation(np.sum(information, axis=0), np.concatenate(gradients))
 
     def low_band_information(
         self,
-        prediction: WindowPrediction,
+        x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
         weight: Float[np.ndarray, " w"],
         modes: tuple[int, ...],
     ) -> tuple[LowBand, ...]:
-        """Information of the slow part of the residuals at a prediction with z, for each number of cosines in `modes`.
+        """Information of the slow part of the residuals, for each number of cosines in `modes`. Other arguments as of
+        `output_information`."""
 
-        Other arguments as of `output_information`.
-        """
-
-        def of_part(data: WindowData, part: slice) -> tuple[LowBand, ...]:
-            point = self._linearisation_point(data, part, prediction, z, sigma)
-            return low_band_information(self.shooting, data, point, weight[part], modes)
+        def of_part(part: _Part) -> tuple[LowBand, ...]:
+            point = self._linearisation_point(part, x, z, sigma)
+            return low_band_information(self.shooting, part.data, point, weight[part.which], modes)
 
         bands = zip(*self._by_parts(of_part), strict=True)
         return tuple(
             (np.sum([H for H, _ in band], axis=0), np.concatenate([g for _, g in band])) for band in bands
         )
 
-    def _by_parts(self, work: Callable[[WindowData, slice], _Part]) -> list[_Part]:
+    def _by_parts(self, work: Callable[[_Part], _Found]) -> list[_Found]:
         """Apply a function to parts of the windows, in order, so that what each row takes is not kept for all of them."""
-        edges = [*range(0, max(len(self.data.start), 1), _AT_ONCE), len(self.data.start)]
-        parts = [slice(*edge) for edge in itertools.pairwise(edges)]
-        return [work(self.data.take(part), part) for part in parts]
+        return [work(_Part(part, data)) for part, data in self.windows.parts()]
+
+    def _predict(
+        self,
+        part: _Part,
+        x: Float[np.ndarray, "w states"],
+        z: Float[np.ndarray, " free_size"],
+        sigma: Float[np.ndarray, " compared"],
+        u: Float[np.ndarray, "w rows inputs"] | None = None,
+    ) -> WindowPrediction:
+        """Prediction of a part. u: its inputs, if they are known."""
+        data = part.data
+        if u is None and self.input_model is not None:
+            u = self.input_model.inputs(data, self.quantities(z))
+        data = data if u is None else data._replace(u=u)
+        others = self.all_values(z), sigma, self.K, self.start_priors
+        return predict_windows(self.shooting, data, x[part.which], *others)
 
     def _linearisation_point(
         self,
-        data: WindowData,
-        part: slice,
-        prediction: WindowPrediction,
+        part: _Part,
+        x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
     ) -> WindowLinearisationPoint:
-        slopes = self.quantity_jacobian(z)
-        input_sensitivities = (
-            None
-            if self.input_model is None
-            else self.input_model.input_sensitivities(data, self.quantities(z), slopes)
-        )
+        slopes, inputs, u = self.quantity_jacobian(z), None, None
+        if self.input_model is not None:
+            inputs = self.input_model.input_sensitivities(part.data, self.quantities(z), slopes)
+            u = inputs.inputs
+        prediction = self._predict(part, x, z, sigma, u)
         return WindowLinearisationPoint(
-            WindowPrediction(*(v[part] for v in prediction)),
-            self.all_values(z),
-            slopes,
-            sigma,
-            input_sensitivities,
-            self.K,
-            self.start_priors,
+            prediction, self.all_values(z), slopes, sigma, inputs, self.K, self.start_priors
         )
 
     def shift_starts(
@@ -287,3 +323,14 @@ class EstimationProblem:
     ) -> Float[np.ndarray, "w states"]:
         """The initial states, each moved by a tangent vector."""
         return self.shooting.step_functions.plus(x, delta)
+
+
+class _Part(NamedTuple):
+    """Some of the windows. which: of all of them."""
+
+    which: slice
+    data: WindowData
+
+
+def _join(costs: Sequence[WindowCosts]) -> WindowCosts:
+    return WindowCosts(*map(np.concatenate, zip(*costs, strict=True)))

@@ -51,7 +51,7 @@ from rotorid.identification.fitting.gauss_newton import (
     triangular_factor,
 )
 from rotorid.identification.fitting.problem import EstimationProblem
-from rotorid.identification.fitting.windows import WindowData
+from rotorid.identification.fitting.windows import Windows
 
 BLOCK_LENGTH = 2.0
 """Length of a block of the jackknife, s."""
@@ -60,21 +60,21 @@ _TARGET_BLOCKS = 14  # flights too short for as many blocks have shorter blocks
 
 
 def block_keys(
-    data: WindowData, longest: float = BLOCK_LENGTH
+    windows: Windows, longest: float = BLOCK_LENGTH
 ) -> tuple[Float[np.ndarray, "blocks 2"], Int[np.ndarray, " w"]]:
     """Flight and position of each block, and the block of each window. longest: greatest length of a block, s."""
-    window = float(np.max(data.end - data.start))
-    length = min(longest, max(window, len(data.start) * window / _TARGET_BLOCKS))
-    keys = np.stack([data.flight, np.floor(data.start / length)], axis=1)
+    window = float(np.max(windows.end - windows.start))
+    length = min(longest, max(window, len(windows.start) * window / _TARGET_BLOCKS))
+    keys = np.stack([windows.flight, np.floor(windows.start / length)], axis=1)
     found, block = np.unique(keys, axis=0, return_inverse=True)
     return found, block.ravel()
 
 
 def sum_by_block(
-    data: WindowData, g: Float[np.ndarray, "w ..."], longest: float = BLOCK_LENGTH
+    windows: Windows, g: Float[np.ndarray, "w ..."], longest: float = BLOCK_LENGTH
 ) -> Float[np.ndarray, "blocks ..."]:
     """Contributions of windows to a gradient or a Hessian, summed over each block. longest: as of `block_keys`."""
-    keys, block = block_keys(data, longest)
+    keys, block = block_keys(windows, longest)
     found = np.zeros((len(keys), *g.shape[1:]))
     np.add.at(found, block, g)
     return found
@@ -96,7 +96,7 @@ def block_information(
         longest: as of `block_keys`.
     """
     n, free = problem.start_size, problem.free_size
-    keys, block = block_keys(problem.data, longest)
+    keys, block = block_keys(problem.windows, longest)
     root = np.sqrt(weight)
     hessians, gradients = np.zeros((len(keys), free, free)), np.zeros((len(keys), free))
     for b in range(len(keys)):
@@ -209,15 +209,15 @@ def variance_inflation(
         of output error, and each has its own value.
     """
     inflation = np.ones(len(sigma))
-    if len(block_keys(problem.data, INFLATION_BLOCK)[0]) < MIN_BLOCKS:
+    if len(block_keys(problem.windows, INFLATION_BLOCK)[0]) < MIN_BLOCKS:
         return inflation
     moves = found.z > problem.coordinates.lower_bounds(problem.centre, problem.scale)
     factor = triangular_factor(problem, found.z, found.triangle, found.weight)
     R = np.asarray(np.linalg.qr(factor[:, :-1][:, moves], mode="r"))
     root = np.zeros((len(moves), len(R)))
     root[moves] = np.linalg.inv(R)
-    information, gradients = problem.output_information(found.prediction, found.z, sigma, found.weight, root)
-    gradients = sum_by_block(problem.data, gradients[..., moves], INFLATION_BLOCK)
+    information, gradients = problem.output_information(found.x, found.z, sigma, found.weight, root)
+    gradients = sum_by_block(problem.windows, gradients[..., moves], INFLATION_BLOCK)
     within = block_information(problem, found.triangle, found.weight, INFLATION_BLOCK)[0][:, moves][
         :, :, moves
     ]

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,22 +31,28 @@ from rotorid.signals.series import white_noise
 MAX_STEP_RATIO = 1.5
 """A step longer than this many median steps is a gap."""
 
+_AT_ONCE = 512  # windows whose rows are looked up
 _BATCH = 1024  # rows
 _MIN_ROWS = 20  # for an estimate of noise
 _LEAST_NOISE = 1e-9  # of the spread of a signal: below it is rounding
 
 
-@dataclasses.dataclass(frozen=True)
-class WindowData:
-    """Windows of h steps.
+class FlightRows(NamedTuple):
+    """All rows of a flight.
 
     Attributes:
         u, dt: inputs and step (s) before each row, the first one included.
         y, mask: packed outputs, and which of their tangent dimensions were measured; outputs that are not compared are masked.
-        x: measured initial state, packed.
-        flight: number of each window's flight.
-        start, end: times of the first and the last row, s of that flight.
     """
+
+    u: Float[np.ndarray, "n inputs"]
+    dt: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, "n outputs"]
+    mask: Bool[np.ndarray, "n measured"]
+
+
+class WindowData(NamedTuple):
+    """The rows of some windows; others as of `Windows`."""
 
     u: Float[np.ndarray, "w rows inputs"]
     dt: Float[np.ndarray, "w rows"]
@@ -54,13 +63,87 @@ class WindowData:
     start: Float[np.ndarray, " w"]
     end: Float[np.ndarray, " w"]
 
-    def take(self, which: Int[np.ndarray, " k"] | slice) -> WindowData:
-        """The windows of these indices, or of a range, which are not copied."""
-        return WindowData(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
-    def subsample(self, most: int) -> WindowData:
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Places of windows in the rows of flights. The rows themselves are looked up some windows at once, so that they are in
+    memory once, however many windows, and choices of them, a fit has.
+
+    Attributes:
+        flights: the rows of each flight.
+        length: rows of a window.
+        first: first row of each window in its flight.
+        x: measured initial state, packed.
+        flight: number of each window's flight.
+        start, end: times of the first and the last row, s of that flight.
+    """
+
+    flights: tuple[FlightRows, ...]
+    length: int
+    first: Int[np.ndarray, " w"]
+    x: Float[np.ndarray, "w states"]
+    flight: Int[np.ndarray, " w"]
+    start: Float[np.ndarray, " w"]
+    end: Float[np.ndarray, " w"]
+
+    def take(self, which: Int[np.ndarray, " k"]) -> Windows:
+        """The windows of these indices."""
+        arrays = (self.first, self.x, self.flight, self.start, self.end)
+        return Windows(self.flights, self.length, *(v[which] for v in arrays))
+
+    def subsample(self, most: int) -> Windows:
         """At most this many windows, evenly spaced over the flights."""
         return self.take(evenly_spaced(len(self.start), most))
+
+    def parts(self) -> Iterator[tuple[slice, WindowData]]:
+        """The rows of all windows, in order, some windows at once."""
+        count = len(self.start)
+        if count <= _AT_ONCE:
+            yield slice(0, count), self.rows
+            return
+        for k in range(0, count, _AT_ONCE):
+            part = slice(k, min(k + _AT_ONCE, count))
+            yield part, self._rows(part)
+
+    @cached_property
+    def rows(self) -> WindowData:
+        """The rows of all windows; of some hundred at most, since they are kept."""
+        return self._rows(slice(0, len(self.start)))
+
+    def _rows(self, part: slice) -> WindowData:
+        own = (self.x, self.flight, self.start, self.end)
+        columns = (self._column(name, part) for name in FlightRows._fields)
+        return WindowData(*columns, *(v[part] for v in own))
+
+    def _column(self, name: str, part: slice) -> np.ndarray:
+        """An array of `FlightRows` in some windows; not copied where these follow each other in one flight."""
+        first, flight = self.first[part], self.flight[part]
+        edges = [0, *(np.flatnonzero(np.diff(flight)) + 1), len(first)]
+        found = []
+        for i, j in itertools.pairwise(edges):
+            rows, begin = getattr(self.flights[flight[i] if j else 0], name), first[i:j]
+            if np.all(np.diff(begin) == self.length):
+                own = rows[begin[0] : begin[0] + len(begin) * self.length] if j else rows[:0]
+            else:
+                own = rows[(begin[:, None] + np.arange(self.length)).ravel()]
+            found.append(own.reshape(j - i, self.length, *rows.shape[1:]))
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    @cached_property
+    def dt(self) -> Float[np.ndarray, "w rows"]:
+        """Step before each row, s."""
+        return self._column("dt", slice(None))
+
+    @cached_property
+    def usual_step(self) -> float:
+        """Median time between rows, s."""
+        steps = self.dt[:, 1:]
+        return float(np.median(steps[steps > 0]))
+
+    @cached_property
+    def counts(self) -> Int[np.ndarray, "w measured"]:
+        """Number of measurements of each tangent dimension of the outputs in each window."""
+        return np.concatenate([data.mask.sum(axis=1) for _, data in self.parts()])
 
 
 def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " k"]:
@@ -92,7 +175,7 @@ def cut_windows(
     horizon: float,
     used: Sequence[str],
     rules: SystemRules = GENERIC,
-) -> WindowData:
+) -> Windows:
     """Cut flights into windows.
 
     Args:
@@ -118,9 +201,8 @@ def cut_windows(
         raise ExcitationError("the flights have no two rows in sequence; give longer flights")
     h = max(1, round(horizon / usual))
     parts = [_cut_flight(system, k, flight, h, used, rules) for k, flight in enumerate(flights)]
-    found = WindowData(
-        *(np.concatenate([getattr(p, field.name) for p in parts]) for field in dataclasses.fields(WindowData))
-    )
+    rows, *places = zip(*parts, strict=True)
+    found = Windows(rows, h + 1, *map(np.concatenate, places))
     if not len(found.start):
         raise ExcitationError(
             f"no {h * usual:.3g} s without a gap in which the vehicle flew and every state was measured: "
@@ -131,7 +213,8 @@ def cut_windows(
 
 def _cut_flight(
     system: System, number: int, flight: Samples, h: int, used: Sequence[str], rules: SystemRules
-) -> WindowData:
+) -> tuple[FlightRows, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of a flight; first row, initial state, flight, start and end of each of its windows."""
     outputs = system.outputs
     t, dt, u, y, mask = (np.asarray(v) for v in (flight.t, flight.dt, flight.u, flight.y, flight.mask))
     for name in outputs:
@@ -154,13 +237,11 @@ def _cut_flight(
         else:
             k += 1
     begin = np.array(starts, dtype=int)
-    rows = begin[:, None] + np.arange(h + 1)
     x = np.zeros((len(begin), system.states.size))
     for name in measured:
         x[:, system.states.stored[name]] = y[begin][:, outputs.stored[name]]
-    return WindowData(
-        u[rows], dt[rows], y[rows], mask[rows], x, np.full(len(begin), number), t[begin], t[np.minimum(begin + h, n - 1)],
-    )  # fmt: skip
+    places = begin, x, np.full(len(begin), number), t[begin], t[np.minimum(begin + h, n - 1)]
+    return FlightRows(u, dt, y, mask), *places
 
 
 def _check_numbers(system: System, number: int, t, u, y, mask) -> None:

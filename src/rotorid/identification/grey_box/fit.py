@@ -107,8 +107,8 @@ def estimate_grey_box(
         rules = rules_for(system)
         priors = make_priors(system, free, values or {}, rules)
         used = compared_outputs(system, outputs)
-        data = cut_windows(system, flights, horizon, used, rules)
-        problem = EstimationProblem.from_priors(system, priors, values or {}, data, used, rules)
+        windows = cut_windows(system, flights, horizon, used, rules)
+        problem = EstimationProblem.from_priors(system, priors, values or {}, windows, used, rules)
         sigma, given = _given_noise(system, noise or {}, used, estimate_white_noise(system, flights, used))
         return estimate_parameters(problem, priors, sigma, given, loss, iterations)
 

@@ -62,7 +62,7 @@ def other_delays(estimation: Estimation, loss: str) -> OtherDelays:
     if _DELAY not in problem.coordinates.slices or TIME_CONSTANT not in problem.coordinates.slices:
         return none
     which = evenly_spaced(len(estimation.x), _WINDOWS)
-    sample = dataclasses.replace(problem, data=problem.data.take(which))
+    sample = dataclasses.replace(problem, windows=problem.windows.take(which))
     own = gauss_newton(sample, estimation.z, estimation.x[which], sigma, loss, _STEPS, _TOLERANCE)
     step = _command_step(problem)
     odds, differences, best, least = [], [], None, 0.5
@@ -127,7 +127,7 @@ def _minimum(
 ) -> GaussNewtonResult | None:
     """The minimum near z; None where the cost shows at once that it is far above that of the fit."""
     cost = own.cost(problem)
-    if own.weight @ problem.predict(own.x, z, sigma).cost > _FAR_AT_START * cost:
+    if own.weight @ problem.costs(own.x, z, sigma).total > _FAR_AT_START * cost:
         return None
     first = gauss_newton(problem, z, own.x, sigma, loss, 1, _TOLERANCE)
     if not first.cost(problem) < _FAR * cost:

@@ -90,10 +90,10 @@ def compare_problem(
     start, steps = z, _STEPS
     if len(x) > MOST_WEIGHED:
         which = evenly_spaced(len(x), _SAMPLE_WINDOWS)
-        sample = dataclasses.replace(other, data=own.data.take(which))
+        sample = dataclasses.replace(other, windows=own.windows.take(which))
         start, steps = gauss_newton(sample, z, x[which], sigma, loss, _STEPS, _TOLERANCE).z, _LAST_STEPS
     result = gauss_newton(other, start, x, sigma, loss, steps, _TOLERANCE)
-    squares = own.predict(x, z, sigma).squared_residuals
+    squares = own.costs(x, z, sigma).squared_residuals
     found, mine = Minimum(other, result.z, result.squared_residuals), Minimum(own, z, squares)
     difference = other.quantities(result.z) - own.quantities(z)
     return other, result.z, probability_in_place(found, mine, weight), difference
@@ -104,7 +104,7 @@ def probability_in_place(other: Minimum, own: Minimum, weight: Float[np.ndarray,
     gain = 0.5 * weight * np.sum(other.squared_residuals - own.squared_residuals, axis=1)
     squares = [np.sum(m.problem.prior_errors(m.z) ** 2) for m in (other, own)]
     by_prior = 0.5 * float(squares[0] - squares[1])
-    return other_lag_probability(sum_by_block(own.problem.data, gain), by_prior)
+    return other_lag_probability(sum_by_block(own.problem.windows, gain), by_prior)
 
 
 def other_lag_probability(by_block: Float[np.ndarray, " blocks"], by_prior: float) -> float:

@@ -143,15 +143,15 @@ def _rows(
     w, row = np.nonzero(np.all(is_measured, axis=0))
     if problem.input_model is None:
         return np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int)
+    places = problem.shooting.system.inputs.stored
+    columns = np.r_[places["mass"], places["wind"]]
     with jax.enable_x64(True):
-        u, places = (
-            problem.input_model.inputs(problem.data, problem.quantities(estimation.z)),
-            problem.shooting.system.inputs.stored,
-        )
-        wind = np.pad(u[w, row, places["wind"]], ((0, 0), (0, 1)))
+        model, numbers = problem.input_model, problem.quantities(estimation.z)
+        parts = [model.inputs(data, numbers)[..., columns] for _, data in problem.windows.parts()]
+        mass, wind = np.split(np.concatenate(parts)[w, row], [1], axis=1)
+        wind = np.pad(wind, ((0, 0), (0, 1)))
         back = rotations.inverse(jnp.asarray(attitude.measured[w, row]))
         v = np.asarray(rotations.rotate(back, jnp.asarray(velocity.measured[w, row] - wind)))
-    mass = u[w, row, places["mass"]].reshape(-1, 1)
     block = (force.t[w, row] // _BLOCK).astype(int)
     return (
         -mass * force.error[w, row],
