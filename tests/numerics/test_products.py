@@ -6,7 +6,7 @@ import pytest
 
 from rotorid.codegen.program import c_program
 from rotorid.numerics.compact import compact
-from rotorid.numerics.products import congruence, mirrored, product
+from rotorid.numerics.products import congruence, fused_product, mirrored, product
 
 RNG = np.random.default_rng(0)
 ROOT = RNG.normal(size=(6, 6))
@@ -25,6 +25,21 @@ def test_a_congruence_is_symmetric_and_right():
     np.testing.assert_allclose(found, F @ P @ F.T, rtol=1e-12)
     with compact():
         np.testing.assert_allclose(congruence(*arrays), F @ P @ F.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [(1, 1, 1), (4, 3, 2), (2, 0, 3), (12, 12, 12), (13, 12, 12)])
+@pytest.mark.parametrize("function", [product, fused_product])
+def test_products_are_those_of_the_library(function, n, k, m):
+    A, B = RNG.normal(size=(n, k)), RNG.normal(size=(k, m))
+    found = function(jax.numpy.asarray(A), jax.numpy.asarray(B))
+    np.testing.assert_allclose(found, A @ B, rtol=1e-12, atol=1e-14)
+
+
+def test_small_products_are_fused_and_large_ones_left_to_the_library():
+    def calls(n):
+        return str(jax.make_jaxpr(fused_product)(np.zeros((n, n)), np.zeros((n, n)))).count("dot_general")
+
+    assert (calls(12), calls(13)) == (0, 1)
 
 
 @pytest.mark.parametrize("n", [4, 6])

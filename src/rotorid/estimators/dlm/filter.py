@@ -36,6 +36,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from rotorid.errors import SettingError
 from rotorid.models.dlm.model import Dlm, Numbers
+from rotorid.numerics.products import fused_product as product
 from rotorid.numerics.semidefinite import divide, eliminate, reciprocals, root, triangle
 
 EXACT_TOLERANCE: Final = 1e-6
@@ -112,7 +113,8 @@ def _filter(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n
         a, R = predict(m, C, G, W)
         m, C, standardised, density = update(a, R, F, V, value, mask)
         z = jnp.where(mask, standardised, jnp.nan)
-        return (m, C), Filtered(a, R, F @ a, symmetric(F @ R @ F.T + V), m, C, z, density)
+        f, Q = product(F, a[:, None])[:, 0], symmetric(product(product(F, R), F.T) + V)
+        return (m, C), Filtered(a, R, f, Q, m, C, z, density)
 
     start = (model.m0, model.C0)
     return jax.lax.scan(step, start, (*matrices_by_row(model, len(values)), values, is_observed))[1]
@@ -233,7 +235,7 @@ def predict(
     m: Float[Array, " p"], C: Float[Array, "p p"], G: Float[Array, "p p"], W: Float[Array, "p p"]
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
     """Mean a and covariance R of the state at the next row."""
-    return G @ m, symmetric(G @ C @ G.T + W)
+    return product(G, m[:, None])[:, 0], symmetric(product(product(G, C), G.T) + W)
 
 
 def update(
@@ -251,33 +253,31 @@ def update(
     p = F.shape[1]
     F = jnp.where(mask[:, None], F, 0.0)
     V = jnp.where(mask[:, None] & mask, V, 0.0) + jnp.diag(jnp.where(mask, 0.0, 1.0).astype(V.dtype))
-    e = jnp.where(mask, value - F @ a, 0.0)
+    f = product(F, a[:, None])[:, 0]
+    e = jnp.where(mask, value - f, 0.0)
     pivots, is_significant, whitened, _, weights, K = gain(R, F, V, e)
-    residual_map = jnp.eye(p, dtype=R.dtype) - K @ F
-    C = symmetric(residual_map @ R @ residual_map.T + K @ V @ K.T)
-    is_contradicted = ~is_significant & (
-        jnp.abs(whitened) > EXACT_TOLERANCE * (jnp.abs(value) + jnp.abs(F @ a))
-    )
+    residual_map = jnp.eye(p, dtype=R.dtype) - product(K, F)
+    C = symmetric(product(product(residual_map, R), residual_map.T) + product(product(K, V), K.T))
+    is_contradicted = ~is_significant & (jnp.abs(whitened) > EXACT_TOLERANCE * (jnp.abs(value) + jnp.abs(f)))
     total = -0.5 * jnp.sum(log_variances(pivots, is_significant, mask) + weights * whitened * whitened)
     total = jnp.where(jnp.any(is_contradicted), -jnp.inf, total)
     standardised = whitened * is_significant / jnp.sqrt(jnp.where(is_significant, pivots, 1.0))
-    return a + K @ e, C, standardised, total
+    return a + product(K, e[:, None])[:, 0], C, standardised, total
 
 
 def gain(
     R: Float[Array, "p p"], F: Float[Array, "m p"], V: Float[Array, "m m"], e: Float[Array, " m"]
 ) -> Gain:
     """The gain of a measurement with the innovation e, before which the states have the covariance R."""
-    FR = F @ R
-    Q = symmetric(FR @ F.T + V)
+    FR = product(F, R)
+    Q = symmetric(product(FR, F.T) + V)
     pivots, is_significant, columns = eliminate(
         Q, jnp.concatenate([e[:, None], jnp.eye(len(e), dtype=Q.dtype)], axis=1)
     )
     whitened, lower = columns[:, 0], columns[:, 1:]
     weights = reciprocals(pivots, is_significant)
-    return Gain(
-        pivots, is_significant, whitened, lower, weights, FR.T @ (lower.T @ (weights[:, None] * lower))
-    )
+    K = product(FR.T, product(lower.T, weights[:, None] * lower))
+    return Gain(pivots, is_significant, whitened, lower, weights, K)
 
 
 def log_variances(
