@@ -141,7 +141,8 @@ def test_no_thread_reads_a_parquet(tmp_path: Path):
     """One that still releases the file's memory while Python ends aborts the process."""
     pl.DataFrame({"t": [0.0, 1.0]}).write_parquet(tmp_path / "flight.parquet")
     code = (
-        "import os, sys; import numpy, pyarrow.parquet; from pathlib import Path;"
+        "import os, sys; sys.modules['pandas'] = None  # whose numexpr has threads of its own\n"
+        "import numpy, pyarrow.parquet; from pathlib import Path;"
         "from rotorid.logs.tables.table import numbers_of, open_parquet;"
         "threads = lambda: set(os.listdir('/proc/self/task'));"
         "path = Path(sys.argv[1]); content, before = path.read_bytes(), threads();"

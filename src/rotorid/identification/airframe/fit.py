@@ -260,9 +260,8 @@ def fit_airframe(
                         airframe, flights, free, body, has_motor_lag, outputs, subset, parts
                     )
                     process_noise = dataclasses.replace(process_noise, torque_drift_rate=FAST_DRIFT)
-                    disturbed = dataclasses.replace(
-                        disturbed, K=predictor_gain(disturbed, noise, process_noise)
-                    )
+                    gain = predictor_gain(disturbed, noise, process_noise)
+                    disturbed = dataclasses.replace(disturbed, K=gain)
                     subset_fit = estimate_parameters(
                         disturbed,
                         priors,
