@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import stat
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import casadi as ca
@@ -141,6 +145,43 @@ from rotorid.cache import keep_compiled, sealed, unsealed
 keep_compiled()
 print(jax.jit(lambda x: x * 3.0)(2.0))
 """
+
+
+@pytest.fixture
+def kernels(cache, monkeypatch) -> Iterator[None]:
+    """No kernel is loaded."""
+    monkeypatch.setattr(native, "_kernel", functools.cache(native._kernel.__wrapped__))
+    yield
+    for thread in set(threading.enumerate()) - {threading.current_thread()}:
+        if thread.name.startswith("kernel"):
+            thread.join()
+
+
+def test_a_kernel_that_was_started_is_compiled_once(cache, kernels, monkeypatch):
+    compiled, of_original = [], native._compile
+
+    def compile_slowly(command, options, units, library):
+        compiled.append(threading.current_thread())
+        time.sleep(0.2)
+        of_original(command, options, units, library)
+
+    monkeypatch.setattr(native, "_compile", compile_slowly)
+    native.start_kernels("means.c", "rotor_lag.c")
+    while len(compiled) < 2:
+        time.sleep(0.001)
+    assert native.kernel("means.c") is native.kernel("means.c") is not None
+    assert native.kernel("rotor_lag.c") is not None
+    assert len(set(compiled) - {threading.current_thread()}) == 2
+    assert len(list(cache.glob("*.so"))) == 2
+
+
+def test_a_refused_cache_is_told_where_the_kernel_is_needed(cache, kernels, capfd):
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    native.start_kernels("means.c")
+    with pytest.raises(SettingError, match="written to by other users"):
+        native.kernel("means.c")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_broken_entry_of_jax_is_compiled_again(cache, monkeypatch):

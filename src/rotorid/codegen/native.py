@@ -6,6 +6,7 @@ beside it (`<name>.so.sha256`). A library without it, or with another content, i
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -15,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +43,8 @@ _FLAGS = (
     "-fvisibility=hidden",
     "-w",
 )
+
+_KERNEL_LOCKS: dict[str, threading.Lock] = {}
 
 _LEAST = 60_000
 """Least number of characters for one run of the compiler: about as many as it compiles in its start-up time."""
@@ -123,13 +127,29 @@ def build(
         raise BuildError(f"{library}: cannot be loaded ({error})") from error
 
 
-@functools.cache
 def kernel(file: str) -> ctypes.CDLL | None:
     """The library of a C file of `FOLDER` whose loops were written by hand; None without a compiler, or if it fails."""
+    with _KERNEL_LOCKS.setdefault(file, threading.Lock()):
+        return _kernel(file)
+
+
+@functools.cache
+def _kernel(file: str) -> ctypes.CDLL | None:
     try:
         return build(file, lambda: [c_file(file)], {}, is_kernel=True)
     except BuildError:
         return None
+
+
+def start_kernels(*files: str) -> None:
+    """Have kernels compiled, if they are not in the cache, while this thread does other work."""
+
+    def start(file: str) -> None:
+        with contextlib.suppress(SettingError):  # the call that needs the kernel raises it
+            kernel(file)
+
+    for file in files:
+        threading.Thread(target=start, args=(file,), name=f"kernel {file}").start()
 
 
 def pointer(values: np.ndarray) -> ctypes.c_void_p:

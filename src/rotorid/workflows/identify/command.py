@@ -125,6 +125,9 @@ def identify(
         known = "mass"
     _check(logs, held_out or [], known, names, fly_back, seed)
     with status("Starting"):
+        from rotorid.codegen.native import start_kernels
+
+        start_kernels("rotor_lag.c", "rotor_faults.c", "sensitivities.c")
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.results.files import check_folder, file_input, write_folder

@@ -68,6 +68,9 @@ def track(
     names, system_ = estimator_names(estimators, TRACK_ESTIMATORS), system_name(system)
     weighed = mass_and_std(mass)
     with status("Starting"):
+        from rotorid.codegen.native import start_kernels
+
+        start_kernels("rotor_lag.c", "rotor_faults.c")
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
