@@ -1,8 +1,11 @@
 """An estimator in C gives the numbers that JAX gives, and JAX takes over where C cannot be had."""
 
+import ctypes
 import dataclasses
 import inspect
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax
@@ -283,6 +286,33 @@ def test_a_failing_compiler_warns_and_jax_computes(monkeypatch):
     with pytest.warns(RuntimeWarning, match="so JAX computes: false: exit 1"):
         found = run(filter_, samples)
     assert_same(found, run(filter_, samples, engine="jax"))
+
+
+@pytest.mark.parametrize("ends", ["compiled", "in the cache", "failing"])
+def test_estimators_are_written_one_after_the_other_and_compiled_at_once(monkeypatch, ends):
+    """The turn of an estimator ends where the compiler runs, where there is nothing to compile, or with an error."""
+    at_once, free = threading.Barrier(2, timeout=30), []
+
+    def build(key, units, defines):
+        assert compiled._Turn._lock.locked()
+        if ends == "failing":
+            raise native.BuildError("it fails")
+        if ends == "compiled":
+            units()
+            at_once.wait()  # for the other one, which has been traced and written meanwhile
+        free.append(key)
+        return ctypes.pythonapi
+
+    monkeypatch.setattr(compiled, "build", build)
+    monkeypatch.setattr(compiled, "_forms", {})
+    monkeypatch.setattr(compiled, "_locks", {})
+    monkeypatch.setattr(compiled, "warn_not_compiled", lambda *_, **__: None)
+    sample = rows(matched(ekf(SYSTEMS["pendulum"]), seed=11, steps=5)[0])[0]
+    with ThreadPoolExecutor(2) as pool:
+        made = [pool.submit(compiled._form, f(SYSTEMS["pendulum"]), sample, 1) for f in (ekf, ukf)]
+    assert [isinstance(future.result(), str) for future in made] == [ends == "failing"] * 2
+    assert len(set(free)) == (0 if ends == "failing" else 2)
+    assert not compiled._Turn._lock.locked()
 
 
 @pytest.mark.usefixtures("_nothing_known")

@@ -62,6 +62,9 @@ def warm(
     names = estimator_names(estimators, TRACK_ESTIMATORS)
     weighed = mass_and_std(mass)
     with status("Starting"):
+        from rotorid.codegen.native import start_kernels
+
+        start_kernels("rotor_lag.c", "rotor_faults.c")
         setup_jax()
         from rotorid.cache import cache_folder
         from rotorid.logs.read import read

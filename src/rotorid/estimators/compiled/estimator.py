@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final
 
 import equinox as eqx
 import jax
@@ -58,8 +58,7 @@ class CompiledEstimator:
     def __init__(self, estimator: AbstractEstimator, sample: Samples) -> None:
         """sample: one row. Raises NotCompiledError."""
         self._traced = TracedEstimator(estimator, sample)
-        with _in_python:
-            form = self._traced.form
+        form = self._traced.form
         self.estimate_shapes, self.constants, self._key = form.estimate, form.constants, form.key
         trees = (self._traced.arrays, self._traced.sample, form.state, form.estimate)
         self.arrays, self.sample, self.state, self.estimate = (_layout(tree) for tree in trees)
@@ -69,20 +68,27 @@ class CompiledEstimator:
         self._libraries: dict[int, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
-    def library(self, lanes: int) -> ctypes.CDLL:
-        """The compiled code for this number of flights in parallel. Raises NotCompiledError and BuildError."""
+    def library(self, lanes: int, turn: _Turn | None = None) -> ctypes.CDLL:
+        """The compiled code for this number of flights in parallel. turn: it ends where the C is written. Raises
+        NotCompiledError and BuildError."""
+
+        def units() -> list[str]:
+            written = self._units()
+            if turn is not None:
+                turn.end()
+            return written
+
         with self._lock:
             if lanes not in self._libraries:
-                self._libraries[lanes] = build(self._key, self._units, {"LANES": lanes, "QUICK": 1})
+                self._libraries[lanes] = build(self._key, units, {"LANES": lanes, "QUICK": 1})
             return self._libraries[lanes]
 
     def _units(self) -> list[str]:
         try:
-            with _in_python:
-                programs = [
-                    c_program(closed, name, constants=self._traced.constants)
-                    for name, closed in self._traced.programs.items()
-                ]
+            programs = [
+                c_program(closed, name, constants=self._traced.constants)
+                for name, closed in self._traced.programs.items()
+            ]
         except UnsupportedPrimitiveError as error:
             raise NotCompiledError(str(error)) from error
         sizes = {
@@ -226,8 +232,26 @@ class CompiledStream:
 _forms: dict[Any, CompiledEstimator | str] = {}
 _locks: dict[Any, threading.Lock] = {}
 
-_in_python = threading.Lock()
-"""Held where Python traces and writes C, which has one core anyway: meanwhile, the C compiler runs for another estimator."""
+
+class _Turn:
+    """The turn of an estimator to be traced and written in C, which takes one core whatever the number of threads. The C
+    compiler of one estimator runs in the turn of the next."""
+
+    _lock: Final = threading.Lock()
+
+    def __enter__(self) -> _Turn:
+        self._lock.acquire()
+        self._is_on = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End it, unless it has ended."""
+        if self._is_on:
+            self._is_on = False
+            self._lock.release()
 
 
 def compiled_form(
@@ -259,13 +283,13 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
     arrays, static = eqx.partition(estimator, is_array)
     shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((arrays, sample)))
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
-    with _locks.setdefault(key, threading.Lock()):
+    with _locks.setdefault(key, threading.Lock()), _Turn() as turn:
         try:
             if key not in _forms:
                 _forms[key] = CompiledEstimator(estimator, sample)
             form = _forms[key]
             if isinstance(form, CompiledEstimator):
-                form.library(lanes)
+                form.library(lanes, turn)
         except NotCompiledError as reason:
             form = _forms[key] = str(reason)
         except BuildError as error:
