@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rotorid.identification.airframe.multirotor_rules import rules_for
+from rotorid.identification.fitting import gauss_newton as gauss_newton_module
 from rotorid.identification.fitting import step_derivatives
 from rotorid.identification.fitting.free_parameters import make_priors
 from rotorid.identification.fitting.gauss_newton import gauss_newton
@@ -130,6 +131,30 @@ def test_eliminated_starts_give_the_step_of_all_in_one_least_squares(problem: Es
     np.testing.assert_allclose(found.z, step[-free:], rtol=1e-5, atol=1e-8)
     moved = problem.shift_starts(problem.windows.x, step[: count * n].reshape(count, n))
     np.testing.assert_allclose(found.x, moved, atol=1e-7)
+
+
+def test_a_step_to_a_bound_ends_there_to_the_last_bit(
+    problem: EstimationProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sigma, x = np.full(len(problem.shooting.step_model.compared_indices), 0.03), problem.windows.x
+    place, bound = 0, -1.0 / 3.0
+    lower = np.full(problem.free_size, -np.inf)
+    lower[place] = bound
+    monkeypatch.setattr(type(problem.coordinates), "lower_bounds", lambda *_: lower)
+    starts = np.linspace(0.1, 0.2, 100)
+    start = next(v for v in starts if v + (bound - v) > bound)
+    z = np.zeros(problem.free_size)
+    z[place] = start
+    monkeypatch.setattr(
+        gauss_newton_module, "_levenberg_marquardt_step", lambda *_: np.where(lower > -1.0, lower - z, 0.0)
+    )
+    triangle, weight = problem.linearise(x, z, sigma).triangle, np.ones(len(x))
+    R = gauss_newton_module.triangular_factor(problem, z, triangle, weight)
+    step = gauss_newton_module._improving_step(
+        problem, triangle, R, (z, x), sigma, weight, np.inf, 0.0, (np.zeros(len(z)), 0.0)
+    )
+    assert step is not None
+    assert step.z[place] == bound
 
 
 def test_a_prior_of_initial_values_adds_its_information(problem: EstimationProblem) -> None:

@@ -224,7 +224,8 @@ def _improving_step(
         whole = _levenberg_marquardt_step(R, z, lower, damping)
         is_small = bool(damping == 0.0 and np.all(np.abs(whole) < negligible[0]))
         for share in _SHARES if damping == 0.0 else (1.0,):
-            new_z = np.maximum(z + share * whole, lower)
+            new_z = z + share * whole
+            new_z = np.where(new_z < lower + _LEAST_STEP, lower, new_z)
             new_x = problem.shift_starts(x, _start_steps(triangle, problem.start_size, new_z - z))
             costs = problem.costs(new_x, new_z, sigma)
             e = problem.prior_errors(new_z)
