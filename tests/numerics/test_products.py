@@ -33,6 +33,9 @@ def test_products_are_those_of_the_library(function, n, k, m):
     A, B = RNG.normal(size=(n, k)), RNG.normal(size=(k, m))
     found = function(jax.numpy.asarray(A), jax.numpy.asarray(B))
     np.testing.assert_allclose(found, A @ B, rtol=1e-12, atol=1e-14)
+    if function is fused_product:
+        of_vector = function(jax.numpy.asarray(A), jax.numpy.asarray(B[:, 0]))
+        np.testing.assert_allclose(of_vector, A @ B[:, 0], rtol=1e-12, atol=1e-14)
 
 
 def test_small_products_are_fused_and_large_ones_left_to_the_library():

@@ -113,7 +113,7 @@ def _filter(model: Dlm, values: Float[Array, "n m"], is_observed: Bool[Array, "n
         a, R = predict(m, C, G, W)
         m, C, standardised, density = update(a, R, F, V, value, mask)
         z = jnp.where(mask, standardised, jnp.nan)
-        f, Q = product(F, a[:, None])[:, 0], symmetric(product(product(F, R), F.T) + V)
+        f, Q = product(F, a), symmetric(product(product(F, R), F.T) + V)
         return (m, C), Filtered(a, R, f, Q, m, C, z, density)
 
     start = (model.m0, model.C0)
@@ -235,7 +235,7 @@ def predict(
     m: Float[Array, " p"], C: Float[Array, "p p"], G: Float[Array, "p p"], W: Float[Array, "p p"]
 ) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
     """Mean a and covariance R of the state at the next row."""
-    return product(G, m[:, None])[:, 0], symmetric(product(product(G, C), G.T) + W)
+    return product(G, m), symmetric(product(product(G, C), G.T) + W)
 
 
 def update(
@@ -253,7 +253,7 @@ def update(
     p = F.shape[1]
     F = jnp.where(mask[:, None], F, 0.0)
     V = jnp.where(mask[:, None] & mask, V, 0.0) + jnp.diag(jnp.where(mask, 0.0, 1.0).astype(V.dtype))
-    f = product(F, a[:, None])[:, 0]
+    f = product(F, a)
     e = jnp.where(mask, value - f, 0.0)
     pivots, is_significant, whitened, _, weights, K = gain(R, F, V, e)
     residual_map = jnp.eye(p, dtype=R.dtype) - product(K, F)
@@ -262,7 +262,7 @@ def update(
     total = -0.5 * jnp.sum(log_variances(pivots, is_significant, mask) + weights * whitened * whitened)
     total = jnp.where(jnp.any(is_contradicted), -jnp.inf, total)
     standardised = whitened * is_significant / jnp.sqrt(jnp.where(is_significant, pivots, 1.0))
-    return a + product(K, e[:, None])[:, 0], C, standardised, total
+    return a + product(K, e), C, standardised, total
 
 
 def gain(
