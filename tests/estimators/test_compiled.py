@@ -294,7 +294,7 @@ def test_estimators_are_written_one_after_the_other_and_compiled_at_once(monkeyp
     at_once, free = threading.Barrier(2, timeout=30), []
 
     def build(key, units, defines):
-        assert compiled._Turn._lock.locked()
+        assert compiled._in_python.locked()
         if ends == "failing":
             raise native.BuildError("it fails")
         if ends == "compiled":
@@ -312,7 +312,7 @@ def test_estimators_are_written_one_after_the_other_and_compiled_at_once(monkeyp
         made = [pool.submit(compiled._form, f(SYSTEMS["pendulum"]), sample, 1) for f in (ekf, ukf)]
     assert [isinstance(future.result(), str) for future in made] == [ends == "failing"] * 2
     assert len(set(free)) == (0 if ends == "failing" else 2)
-    assert not compiled._Turn._lock.locked()
+    assert not compiled._in_python.locked()
 
 
 @pytest.mark.usefixtures("_nothing_known")

@@ -11,9 +11,10 @@ import ctypes
 import itertools
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from contextlib import ExitStack
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -68,14 +69,13 @@ class CompiledEstimator:
         self._libraries: dict[int, ctypes.CDLL] = {}
         self._lock = threading.Lock()
 
-    def library(self, lanes: int, turn: _Turn | None = None) -> ctypes.CDLL:
-        """The compiled code for this number of flights in parallel. turn: it ends where the C is written. Raises
+    def library(self, lanes: int, on_written: Callable[[], None] = lambda: None) -> ctypes.CDLL:
+        """The compiled code for this number of flights in parallel. on_written: called before the C compiler. Raises
         NotCompiledError and BuildError."""
 
         def units() -> list[str]:
             written = self._units()
-            if turn is not None:
-                turn.end()
+            on_written()
             return written
 
         with self._lock:
@@ -232,26 +232,9 @@ class CompiledStream:
 _forms: dict[Any, CompiledEstimator | str] = {}
 _locks: dict[Any, threading.Lock] = {}
 
-
-class _Turn:
-    """The turn of an estimator to be traced and written in C, which takes one core whatever the number of threads. The C
-    compiler of one estimator runs in the turn of the next."""
-
-    _lock: Final = threading.Lock()
-
-    def __enter__(self) -> _Turn:
-        self._lock.acquire()
-        self._is_on = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """End it, unless it has ended."""
-        if self._is_on:
-            self._is_on = False
-            self._lock.release()
+_in_python = threading.Lock()
+"""Held where Python traces and writes C, which takes one core anyway. The C compiler of one estimator runs in the turn of the
+next."""
 
 
 def compiled_form(
@@ -283,13 +266,14 @@ def _form(estimator: AbstractEstimator, sample: Samples, lanes: int) -> Compiled
     arrays, static = eqx.partition(estimator, is_array)
     shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves((arrays, sample)))
     key = jax.tree.structure(arrays), jax.tree.structure(static), tuple(jax.tree.leaves(static)), shapes
-    with _locks.setdefault(key, threading.Lock()), _Turn() as turn:
+    with _locks.setdefault(key, threading.Lock()), ExitStack() as turn:
+        turn.enter_context(_in_python)
         try:
             if key not in _forms:
                 _forms[key] = CompiledEstimator(estimator, sample)
             form = _forms[key]
             if isinstance(form, CompiledEstimator):
-                form.library(lanes, turn)
+                form.library(lanes, turn.close)
         except NotCompiledError as reason:
             form = _forms[key] = str(reason)
         except BuildError as error:
