@@ -63,8 +63,9 @@ def warm(
     weighed = mass_and_std(mass)
     with status("Starting"):
         from rotorid.codegen.native import start_kernels
+        from rotorid.workflows.track.command import KERNELS
 
-        start_kernels("rotor_lag.c", "rotor_faults.c")
+        start_kernels(*KERNELS)
         setup_jax()
         from rotorid.cache import cache_folder
         from rotorid.logs.read import read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from rotorid.estimators.registry import TRACK_ESTIMATORS
 from rotorid.results.files import REPORT
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path | None, folder_option("Folder for the results. Default: LOG-track.")]
 
+KERNELS: Final = ("rotor_lag.c", "rotor_faults.c")
+"""C files that the preparation of a flight may call, see `start_kernels`."""
+
 
 def track(
     log: Log,
@@ -70,7 +73,7 @@ def track(
     with status("Starting"):
         from rotorid.codegen.native import start_kernels
 
-        start_kernels("rotor_lag.c", "rotor_faults.c")
+        start_kernels(*KERNELS)
         setup_jax()
         from rotorid.logs.read import read
         from rotorid.logs.truth import attach_truth
