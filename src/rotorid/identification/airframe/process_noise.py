@@ -54,7 +54,7 @@ import scipy.linalg
 from jaxtyping import Float, Int
 
 from rotorid.identification.fitting.estimation import Estimation, output_slices
-from rotorid.identification.fitting.multiple_shooting import ShootingSetup, StartPriors
+from rotorid.identification.fitting.multiple_shooting import StartPriors, predict_rows
 from rotorid.identification.fitting.problem import EstimationProblem
 from rotorid.identification.fitting.windows import WindowData
 from rotorid.numerics.mean_variance import mean_variance
@@ -423,7 +423,7 @@ def _cost(
     shooting = problem.shooting
     weight = 1.0 * data.mask[..., shooting.step_model.compared_indices]
     sigma = np.ones(weight.shape[2])
-    corrected = _predicted(shooting, x, data.u, data.y, weight, data.dt, p, sigma, K)[2]
+    corrected = predict_rows(shooting, x, data.u, data.y, weight, data.dt, p, sigma, K)[2]
     w, rows = data.dt.shape
     m = min(max(1, round(ahead / float(np.median(data.dt[:, 1:])))), rows - 1)
     start = np.arange(0, rows - m, _STRIDE)
@@ -432,7 +432,7 @@ def _cost(
     columns = (
         v[:, along].reshape(w * len(start), m + 1, *v.shape[2:]) for v in (data.u, data.y, weight, data.dt)
     )
-    error = _predicted(shooting, x_start, *columns, p, sigma, None)[1][:, -1]
+    error = predict_rows(shooting, x_start, *columns, p, sigma, None)[1][:, -1]
     is_measured = weight[:, start + m].reshape(w * len(start), -1) > 0
     total = 0.0
     for name, place in output_slices(shooting.system, shooting.compared).items():
@@ -441,19 +441,3 @@ def _cost(
             mean = np.sum(squares, axis=0) / np.maximum(is_measured[:, place].sum(axis=0), 1)
             total += float(np.sum(np.log(np.maximum(mean, 1e-30))))
     return total if np.isfinite(total) else np.inf
-
-
-def _predicted(
-    shooting: ShootingSetup,
-    x: Float[np.ndarray, "w states"],
-    u: Float[np.ndarray, "w rows inputs"],
-    y: Float[np.ndarray, "w rows outputs"],
-    weight: Float[np.ndarray, "w rows compared"],
-    *others: Float[np.ndarray, " ..."] | None,
-) -> tuple[np.ndarray, ...]:
-    """States, residuals and corrected states of windows; arguments as of `StepFunctions.predict`."""
-    w, rows, compared = weight.shape
-    states = shooting.system.states.size
-    found = tuple(np.empty((w, rows, size)) for size in (states, compared, states))
-    shooting.step_functions.predict(found, x, u, y, weight, *others)
-    return found

@@ -444,6 +444,7 @@ def output_residuals(estimation: Estimation) -> tuple[OutputResiduals, ...]:
         error = problem.residuals(estimation.x, estimation.z, estimation.sigma)
     error *= estimation.sigma
     elapsed = np.concatenate([np.zeros((len(error), 1)), np.cumsum(windows.dt[:, 1:], axis=1)], axis=1)
+    t = windows.start[:, None] + elapsed
     system, compared = problem.shooting.system, problem.shooting.compared
     residuals = []
     for name, place in output_slices(system, compared).items():
@@ -452,7 +453,6 @@ def output_residuals(estimation: Estimation) -> tuple[OutputResiduals, ...]:
             np.where(data.mask[..., tangent].all(axis=2, keepdims=True), data.y[..., stored], np.nan)
             for _, data in windows.parts()
         ]
-        t = windows.start[:, None] + elapsed
         residuals.append(
             OutputResiduals(
                 name,

@@ -213,19 +213,32 @@ def predict_windows(
         K: gain by which each row's error corrects the state; None: no correction (output error).
         start_priors: of initial values.
     """
-    engine, (w, rows), size = shooting.step_functions, data.dt.shape, shooting.system.states.size
     weight = data.mask[..., shooting.step_model.compared_indices].astype(float)
-    found = tuple(np.empty((w, rows, width)) for width in (size, weight.shape[2], size))
+    path, residuals, corrected = predict_rows(shooting, x, data.u, data.y, weight, data.dt, p, sigma, K)
+    stored = shooting.system.states.stored
+    starts = [np.zeros((len(x), 0)), *(x[:, stored[name]] / std for name, std in start_priors)]
+    return WindowPrediction(path, corrected, residuals, weight, np.concatenate(starts, axis=1))
+
+
+def predict_rows(
+    shooting: ShootingSetup,
+    x: Float[np.ndarray, "w states"],
+    u: Float[np.ndarray, "w rows inputs"],
+    y: Float[np.ndarray, "w rows outputs"],
+    weight: Float[np.ndarray, "w rows compared"],
+    dt: Float[np.ndarray, "w rows"],
+    *others: Float[np.ndarray, " ..."] | None,
+) -> tuple[np.ndarray, ...]:
+    """States, residuals and corrected states of windows; arguments as of `StepFunctions.predict`."""
+    size, columns = shooting.system.states.size, (x, u, y, weight, dt)
+    found = tuple(np.empty((*dt.shape, width)) for width in (size, weight.shape[2], size))
 
     def predict(part: slice) -> None:
-        columns = (x[part], data.u[part], data.y[part], weight[part], data.dt[part])
-        engine.predict(tuple(v[part] for v in found), *columns, p, sigma, K)
+        memory, rows = (tuple(v[part] for v in arrays) for arrays in (found, columns))
+        shooting.step_functions.predict(memory, *rows, *others)
 
-    map_windows(predict, w, _PREDICTED_AT_ONCE)
-    path, residuals, corrected = found
-    stored = shooting.system.states.stored
-    starts = [np.zeros((w, 0)), *(x[:, stored[name]] / std for name, std in start_priors)]
-    return WindowPrediction(path, corrected, residuals, weight, np.concatenate(starts, axis=1))
+    map_windows(predict, len(dt), _PREDICTED_AT_ONCE)
+    return found
 
 
 def linearise_windows(

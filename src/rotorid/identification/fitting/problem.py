@@ -32,7 +32,7 @@ from rotorid.identification.fitting.multiple_shooting import (
     output_information,
     predict_windows,
 )
-from rotorid.identification.fitting.windows import WindowData, Windows
+from rotorid.identification.fitting.windows import WindowData, WindowPart, Windows
 from rotorid.models.system import System
 
 _Found = TypeVar("_Found")
@@ -213,7 +213,7 @@ class EstimationProblem:
         """Residuals of all windows, in sigma; NaN without a measurement. which: of the compared outputs; others as of
         `costs`."""
 
-        def of_part(part: _Part) -> Float[np.ndarray, "w rows which"]:
+        def of_part(part: WindowPart) -> Float[np.ndarray, "w rows which"]:
             found = self._predict(part, x, z, sigma)
             return np.where(found.weight > 0.0, found.residuals, np.nan)[..., which]
 
@@ -232,7 +232,7 @@ class EstimationProblem:
     ) -> Linearisation:
         """The windows to first order about the initial states x and the coordinates z. sigma: as of `costs`."""
 
-        def of_part(part: _Part) -> Linearisation:
+        def of_part(part: WindowPart) -> Linearisation:
             point = self._linearisation_point(part, x, z, sigma)
             return Linearisation(linearise_windows(self.shooting, part.data, point), point.prediction.costs)
 
@@ -255,7 +255,7 @@ class EstimationProblem:
             root: see `multiple_shooting.output_information`.
         """
 
-        def of_part(part: _Part) -> OutputInformation:
+        def of_part(part: WindowPart) -> OutputInformation:
             point = self._linearisation_point(part, x, z, sigma)
             return output_information(self.shooting, part.data, point, weight[part.which], root)
 
@@ -273,7 +273,7 @@ class EstimationProblem:
         """Information of the slow part of the residuals, for each number of cosines in `modes`. Other arguments as of
         `output_information`."""
 
-        def of_part(part: _Part) -> tuple[LowBand, ...]:
+        def of_part(part: WindowPart) -> tuple[LowBand, ...]:
             point = self._linearisation_point(part, x, z, sigma)
             return low_band_information(self.shooting, part.data, point, weight[part.which], modes)
 
@@ -282,13 +282,13 @@ class EstimationProblem:
             (np.sum([H for H, _ in band], axis=0), np.concatenate([g for _, g in band])) for band in bands
         )
 
-    def _by_parts(self, work: Callable[[_Part], _Found]) -> list[_Found]:
+    def _by_parts(self, work: Callable[[WindowPart], _Found]) -> list[_Found]:
         """Apply a function to parts of the windows, in order, so that what each row takes is not kept for all of them."""
-        return [work(_Part(part, data)) for part, data in self.windows.parts()]
+        return [work(part) for part in self.windows.parts()]
 
     def _predict(
         self,
-        part: _Part,
+        part: WindowPart,
         x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
@@ -304,7 +304,7 @@ class EstimationProblem:
 
     def _linearisation_point(
         self,
-        part: _Part,
+        part: WindowPart,
         x: Float[np.ndarray, "w states"],
         z: Float[np.ndarray, " free_size"],
         sigma: Float[np.ndarray, " compared"],
@@ -323,13 +323,6 @@ class EstimationProblem:
     ) -> Float[np.ndarray, "w states"]:
         """The initial states, each moved by a tangent vector."""
         return self.shooting.step_functions.plus(x, delta)
-
-
-class _Part(NamedTuple):
-    """Some of the windows. which: of all of them."""
-
-    which: slice
-    data: WindowData
 
 
 def _join(costs: Sequence[WindowCosts]) -> WindowCosts:

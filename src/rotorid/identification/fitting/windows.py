@@ -64,6 +64,13 @@ class WindowData(NamedTuple):
     end: Float[np.ndarray, " w"]
 
 
+class WindowPart(NamedTuple):
+    """Some of the windows. which: of all of them."""
+
+    which: slice
+    data: WindowData
+
+
 @dataclasses.dataclass(frozen=True)
 class Windows:
     """Places of windows in the rows of flights. The rows themselves are looked up some windows at once, so that they are in
@@ -95,15 +102,15 @@ class Windows:
         """At most this many windows, evenly spaced over the flights."""
         return self.take(evenly_spaced(len(self.start), most))
 
-    def parts(self) -> Iterator[tuple[slice, WindowData]]:
+    def parts(self) -> Iterator[WindowPart]:
         """The rows of all windows, in order, some windows at once."""
         count = len(self.start)
         if count <= _AT_ONCE:
-            yield slice(0, count), self.rows
+            yield WindowPart(slice(0, count), self.rows)
             return
         for k in range(0, count, _AT_ONCE):
             part = slice(k, min(k + _AT_ONCE, count))
-            yield part, self._rows(part)
+            yield WindowPart(part, self._rows(part))
 
     @cached_property
     def rows(self) -> WindowData:
@@ -122,8 +129,8 @@ class Windows:
         found = []
         for i, j in itertools.pairwise(edges):
             rows, begin = getattr(self.flights[flight[i] if j else 0], name), first[i:j]
-            if np.all(np.diff(begin) == self.length):
-                own = rows[begin[0] : begin[0] + len(begin) * self.length] if j else rows[:0]
+            if j > i and np.all(np.diff(begin) == self.length):
+                own = rows[begin[0] : begin[0] + len(begin) * self.length]
             else:
                 own = rows[(begin[:, None] + np.arange(self.length)).ravel()]
             found.append(own.reshape(j - i, self.length, *rows.shape[1:]))
