@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_limits
 
-from rotorid.cache import cache_folder
+from rotorid.cache import cache_folder, keep_compiled
 from tests.loading import load_script
 from tests.shape_checks import check_on_call
 
@@ -26,6 +26,7 @@ threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), user_api="blas")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+keep_compiled()  # its entries are checked: a worker may read one while the other one writes it
 
 # traced programs are many small objects that live long: they are not worth looking through often
 gc.set_threshold(50_000, 20, 50)
