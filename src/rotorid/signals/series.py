@@ -150,6 +150,7 @@ def window_starts(
 
 
 _DIFFERENCE_ORDER = 3
+_BLOCK = 16384  # rows of which differences are computed at once: a long flight has many
 
 
 def white_noise(
@@ -159,12 +160,23 @@ def white_noise(
     if t is None or len(t) <= _DIFFERENCE_ORDER:
         differences = np.diff(y, n=_DIFFERENCE_ORDER, axis=0)
         return 1.4826 * np.median(np.abs(differences), axis=0) / np.sqrt(20.0)
+    differences = [
+        _uneven_differences(
+            y[first : first + _BLOCK + _DIFFERENCE_ORDER], t[first : first + _BLOCK + _DIFFERENCE_ORDER]
+        )
+        for first in range(0, len(t) - _DIFFERENCE_ORDER, _BLOCK)
+    ]
+    return 1.4826 * np.median(np.abs(np.concatenate(differences)), axis=0)
+
+
+def _uneven_differences(y: Float[np.ndarray, "n k"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, "m k"]:
+    """Differences of columns of rows at times t, with the variance of their white part."""
     t_windows = np.lib.stride_tricks.sliding_window_view(t, _DIFFERENCE_ORDER + 1)
     t_windows = t_windows / (t_windows[:, -1:] - t_windows[:, :1])
     w = 1.0 / np.prod(t_windows[:, :, None] - t_windows[:, None, :] + np.eye(_DIFFERENCE_ORDER + 1), axis=2)
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
     rows = np.lib.stride_tricks.sliding_window_view(y, _DIFFERENCE_ORDER + 1, axis=0)
-    return 1.4826 * np.median(np.abs(np.einsum("nki,ni->nk", rows, w)), axis=0)
+    return np.einsum("nki,ni->nk", rows, w)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,14 +112,17 @@ def gauss_newton(
         has_converged = (is_small and damping == 0.0) or (
             not is_whole and cost - step.cost < tolerance**2 * cost_per_number
         )
-        after = _triangle_after_step(triangle, n, step.z - z)
+        dz = step.z - z
         if is_whole and not has_converged and tolerance >= _ROUGH:
             length = _next_length(step, triangle[:, :n, -1], R, weight, cost)
-            has_converged = length < tolerance and _are_weights_settled(problem, step, after, loss, small)
+            has_converged = length < tolerance and _are_weights_settled(
+                problem, step, _triangle_after_step(triangle, n, dz), loss, small
+            )
         z, x = step.z, step.x
         if has_converged or steps == max_iterations:
-            squares = step.costs.squared_residuals
+            after, squares = _triangle_after_step(triangle, n, dz), step.costs.squared_residuals
             return GaussNewtonResult(z, x, after, squares, weight, steps, has_converged)
+        del triangle  # as large as the next one
         damping = 0.0 if damping <= _DAMPING else 0.1 * damping
 
 
@@ -141,10 +144,10 @@ def triangular_factor(
     """
     n, free = problem.start_size, problem.free_size
     columns = np.concatenate([triangle[:, n:, n : n + free], triangle[:, n:, -1:]], axis=2)
-    rows = np.sqrt(weight)[:, None, None] * columns
+    columns *= np.sqrt(weight)[:, None, None]
     parts = []
     for flight in np.unique(problem.windows.flight):
-        own = rows[problem.windows.flight == flight].reshape(-1, free + 1)
+        own = columns[problem.windows.flight == flight].reshape(-1, free + 1)
         used = np.flatnonzero(own.any(axis=0))
         own_factor = np.linalg.qr(own[:, used], mode="r")
         parts.append(np.zeros((len(own_factor), free + 1)))

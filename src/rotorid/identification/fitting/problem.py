@@ -213,11 +213,12 @@ class EstimationProblem:
         """Residuals of all windows, in sigma; NaN without a measurement. which: of the compared outputs; others as of
         `costs`."""
 
-        def of_part(part: WindowPart) -> Float[np.ndarray, "w rows which"]:
+        windows, compared = self.windows, len(range(len(sigma))[which])
+        residuals = np.empty((len(x), windows.length, compared))
+        for part in windows.parts():
             found = self._predict(part, x, z, sigma)
-            return np.where(found.weight > 0.0, found.residuals, np.nan)[..., which]
-
-        return np.concatenate(self._by_parts(of_part))
+            residuals[part.which] = np.where(found.weight > 0.0, found.residuals, np.nan)[..., which]
+        return residuals
 
     @cached_property
     def measurement_counts(self) -> Float[np.ndarray, "w compared"]:
@@ -232,12 +233,15 @@ class EstimationProblem:
     ) -> Linearisation:
         """The windows to first order about the initial states x and the coordinates z. sigma: as of `costs`."""
 
-        def of_part(part: WindowPart) -> Linearisation:
+        triangle, costs = np.empty(0), []
+        for part in self.windows.parts():
             point = self._linearisation_point(part, x, z, sigma)
-            return Linearisation(linearise_windows(self.shooting, part.data, point), point.prediction.costs)
-
-        triangles, costs = zip(*self._by_parts(of_part), strict=True)
-        return Linearisation(np.concatenate(triangles), _join(costs))
+            own = linearise_windows(self.shooting, part.data, point)
+            if not costs:
+                triangle = np.empty((len(x), *own.shape[1:]))
+            triangle[part.which] = own
+            costs.append(point.prediction.costs)
+        return Linearisation(triangle, _join(costs))
 
     def output_information(
         self,

@@ -23,13 +23,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from rotorid.errors import ExcitationError
 from rotorid.findings import Finding, Severity
-from rotorid.geometry import rotations
+from rotorid.geometry import rotation_rows
 from rotorid.identification.airframe.alternatives.drag_shape import (
     AxisDrag,
     add_drag_shape_uncertainty,
@@ -149,9 +148,8 @@ def _rows(
         model, numbers = problem.input_model, problem.quantities(estimation.z)
         parts = [model.inputs(data, numbers)[..., columns] for _, data in problem.windows.parts()]
         mass, wind = np.split(np.concatenate(parts)[w, row], [1], axis=1)
-        wind = np.pad(wind, ((0, 0), (0, 1)))
-        back = rotations.inverse(jnp.asarray(attitude.measured[w, row]))
-        v = np.asarray(rotations.rotate(back, jnp.asarray(velocity.measured[w, row] - wind)))
+    airspeed = velocity.measured[w, row] - np.pad(wind, ((0, 0), (0, 1)))
+    v = rotation_rows.rotate(rotation_rows.inverse(attitude.measured[w, row]), airspeed)
     block = (force.t[w, row] // _BLOCK).astype(int)
     return (
         -mass * force.error[w, row],
@@ -172,16 +170,16 @@ def axis_drag(
     Returns:
         The share of the forces, without a, b and d, that |v_i| v_i explains; c in standard deviations.
     """
-    force = force - force.mean(axis=0)
-    axes = np.eye(3)
-    total_drag = np.linalg.norm(v, axis=1, keepdims=True) * v
-    linear = [v[:, k, None] * axes[k] for k in range(3)]
-    columns = [np.broadcast_to(row, v.shape) for row in axes] + [*linear, total_drag]
-    A = np.stack(columns, axis=2).reshape(-1, 7)
-    both = np.column_stack([(np.abs(v) * v).ravel(), force.ravel()])
-    x, y = (both - A @ np.linalg.lstsq(A, both, rcond=None)[0]).T
+    quadratic, total_drag = np.abs(v) * v, np.linalg.norm(v, axis=1, keepdims=True) * v
+    # a and b of each axis belong to its rows alone: what they explain is taken out axis by axis, and then d
+    parts = []
+    for own in zip(v.T, quadratic.T, (force - force.mean(axis=0)).T, total_drag.T, strict=True):
+        A, columns = np.column_stack([np.ones(len(v)), own[0]]), np.column_stack(own[1:])
+        parts.append(columns - A @ np.linalg.lstsq(A, columns, rcond=None)[0])
+    both, d = np.split(np.stack(parts, axis=1).reshape(-1, 3), [2], axis=1)
+    x, y = (both - d @ np.linalg.lstsq(d, both, rcond=None)[0]).T
     square = float(x @ x)
-    if square <= _NEGLIGIBLE * float(np.sum(both[:, 0] ** 2)):
+    if square <= _NEGLIGIBLE * float(np.sum(quadratic**2)):
         return 0.0, 0.0
     c = float(x @ y) / square
     score = np.bincount(block, (x * (y - c * x)).reshape(-1, 3).sum(axis=1))
