@@ -16,6 +16,7 @@ import pytest
 from rotorid import Flight, read, write_table
 from rotorid.errors import LogError, LogFormatError, OutputError, SettingError, SignalError
 from rotorid.logs import KINDS, Signal
+from rotorid.logs.tables.cells import floats_of
 from rotorid.logs.write import write_whole
 
 
@@ -137,20 +138,36 @@ def test_a_cut_parquet(tmp_path: Path):
             read(path)
 
 
-def test_no_thread_reads_a_parquet(tmp_path: Path):
-    """One that still releases the file's memory while Python ends aborts the process."""
+def test_no_thread_and_no_pandas_read_a_parquet(tmp_path: Path):
+    """A thread that still releases the file's memory while Python ends aborts the process; pandas takes long to import, and
+    has threads of its own."""
     pl.DataFrame({"t": [0.0, 1.0]}).write_parquet(tmp_path / "flight.parquet")
     code = (
-        "import os, sys; sys.modules['pandas'] = None  # whose numexpr has threads of its own\n"
-        "import numpy, pyarrow.parquet; from pathlib import Path;"
+        "import os, sys, numpy, pyarrow.parquet; from pathlib import Path;"
         "from rotorid.logs.tables.table import numbers_of, open_parquet;"
         "threads = lambda: set(os.listdir('/proc/self/task'));"
         "path = Path(sys.argv[1]); content, before = path.read_bytes(), threads();"
         "columns = numbers_of(path, open_parquet(path, content), ['t']);"
-        "print(len(columns['t']), len(threads() - before))"
+        "print(len(columns['t']), len(threads() - before), 'pandas' in sys.modules)"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path / "flight.parquet")]
-    assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == ["2", "0"]
+    assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == [
+        "2",
+        "0",
+        "False",
+    ]
+
+
+def test_numbers_of_chunks_with_gaps():
+    import pyarrow as pa
+
+    chunks = [[1.0, None, 3.0], [], [None] * 9 + [5.0, np.nan], [None]]
+    column = pa.chunked_array([pa.array(c, pa.float64()) for c in chunks]).slice(2, 12)
+    found = floats_of(column)
+    np.testing.assert_array_equal(found, column.to_numpy(zero_copy_only=False))
+    found[0] = 0.0  # its own memory
+    assert column[0].as_py() == 3.0
+    assert floats_of(column.slice(0, 0)).shape == (0,)
 
 
 def test_parquet_of_text(tmp_path: Path):

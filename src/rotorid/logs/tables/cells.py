@@ -8,12 +8,15 @@ import io
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Float64
 
 from rotorid.errors import LogFormatError, SignalError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EMPTY: Final = ["", "nan", "NaN", "NA", "null"]
 MOST_COLUMNS: Final = 10_000
@@ -121,11 +124,27 @@ def read_cells(
             f"{len(ragged)} lines left out, they do not have {first.expected_columns} cells "
             f"(the first has {first.actual_columns})"
         )
-    columns = {
-        n: table[n].to_numpy(zero_copy_only=False).astype(np.float64) for n in selected if n not in lists
-    }
+    columns = {n: floats_of(table[n]) for n in selected if n not in lists}
     values = {n: numbers_of_lists(path, n, table[n].to_pylist()) for n in selected if n in lists}
     return Cells(columns, header.comments, notes, values)
+
+
+def floats_of(column: pa.ChunkedArray) -> Float64[np.ndarray, " n"]:
+    """The numbers of a column of float64, NaN where it has none.
+
+    From Arrow's buffers: its conversion imports pandas if that is installed, which takes longer than to read most logs.
+    """
+    found = []
+    for chunk in column.chunks:
+        valid, numbers = chunk.buffers()
+        place = slice(chunk.offset, chunk.offset + len(chunk))
+        values = np.frombuffer(numbers or b"", np.float64)[place]
+        if chunk.null_count:
+            is_valid = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little").view(bool)[place]
+            found.append(np.where(is_valid, values, np.nan))
+        else:
+            found.append(values.copy())
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0), *found])
 
 
 def numbers_of_lists(path: Path, name: str, cells: Sequence[Any]) -> Float64[np.ndarray, "n k"]:

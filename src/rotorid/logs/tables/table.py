@@ -21,7 +21,7 @@ from jaxtyping import Float64
 from rotorid.errors import LogFormatError, SignalError
 from rotorid.logs.flight import KINDS, Flight, split_column
 from rotorid.logs.reader_base import Collector, LogFile
-from rotorid.logs.tables.cells import MOST_COLUMNS, read_cells
+from rotorid.logs.tables.cells import MOST_COLUMNS, floats_of, read_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,7 +197,7 @@ def numbers_of(
             column = _read_column(file, name)
             if column.type != number:
                 column = column.cast(number, safe=False)
-            result[name] = column.to_numpy(zero_copy_only=False)
+            result[name] = floats_of(column)
     if len(sizes := {len(column) for column in result.values()}) > 1:
         raise LogFormatError(
             f"{path}: columns of {min(sizes)} and {max(sizes)} rows; it is damaged, write it again"

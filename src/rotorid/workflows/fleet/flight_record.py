@@ -132,8 +132,8 @@ def analyse_log(
 
 def _analyse(record: Record, name: str, path: Path, settings: AnalysisSettings, deadline: float) -> None:
     """Add the vehicle, the airframe and the estimates to the record."""
-    mapping = settings.mapping if is_log(path, is_any_csv=True) and not is_log(path) else None
-    flight = read(path, mapping)
+    is_mapped = settings.mapping and is_log(path, is_any_csv=True) and not is_log(path)
+    flight = read(path, settings.mapping if is_mapped else None)
     record["vehicle"] = vehicle = select_vehicle(name, flight, settings.rules.vehicle)
     record |= {"format": flight.format, "duration": flight.duration, "utc": flight.utc}
     flying = airborne_intervals(flight)
