@@ -32,7 +32,6 @@ from benchmarks.metrics import Metric, interleaved_processor_seconds, ratio
 from rotorid.control.setpoints import Move, Setpoints
 from rotorid.logs.write import write_table
 from rotorid.models.airframe.airframe import Airframe, Quantity, load_airframe
-from rotorid.simulation.free_flight.flight import fly
 from rotorid.workflows.fleet.fleet import Fleet, run_fleet
 from rotorid.workflows.fleet.flight_record import AnalysisSettings
 from rotorid.workflows.fleet.vehicles import SelectionRules
@@ -134,6 +133,8 @@ def make(folder: Path, logs: int, seconds: float) -> None:
 
 
 def _flight(airframe: Airframe, vehicle: int, number: int, seconds: float) -> Any:
+    from rotorid.simulation.free_flight.flight import fly  # the worker processes import this module, too
+
     rng = np.random.default_rng([vehicle, number])
     chipped = vehicle % 2 == 1 and number >= PER_VEHICLE // 2
     scales = 1.0 + 0.002 * rng.standard_normal(4) - LOSS * chipped * (np.arange(4) == ROTOR)
@@ -185,8 +186,8 @@ def judged(fleet: Fleet) -> dict[str, int]:
 
 
 class Memory:
-    """Seconds of a block, and the most memory in bytes of its processes together, sampled twice a second. is_own: whether
-    this process counts, too; otherwise, only those below it do."""
+    """Seconds of a block, and the most memory in bytes of its processes together, without files that they share, sampled twice
+    a second. is_own: whether this process counts, too; otherwise, only those below it do."""
 
     def __init__(self, is_own: bool = True) -> None:
         self._is_own = is_own
@@ -225,11 +226,13 @@ def _family(process: int) -> list[int]:
 
 
 def _memory(process: int) -> int:
+    """Bytes of its own, without those of files, such as libraries, that processes share. Cheap: to count pages would slow the
+    process down."""
     try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return 0
-    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
 
 
 if __name__ == "__main__":
