@@ -149,7 +149,8 @@ def _rows(
         parts = [model.inputs(data, numbers)[..., columns] for _, data in problem.windows.parts()]
         mass, wind = np.split(np.concatenate(parts)[w, row], [1], axis=1)
     airspeed = velocity.measured[w, row] - np.pad(wind, ((0, 0), (0, 1)))
-    v = rotation_rows.rotate(rotation_rows.inverse(attitude.measured[w, row]), airspeed)
+    q = attitude.measured[w, row].astype(float)  # single precision where JAX has it
+    v = rotation_rows.rotate(rotation_rows.inverse(q), airspeed)
     block = (force.t[w, row] // _BLOCK).astype(int)
     return (
         -mass * force.error[w, row],
