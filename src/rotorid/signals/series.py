@@ -160,12 +160,9 @@ def white_noise(
     if t is None or len(t) <= _DIFFERENCE_ORDER:
         differences = np.diff(y, n=_DIFFERENCE_ORDER, axis=0)
         return 1.4826 * np.median(np.abs(differences), axis=0) / np.sqrt(20.0)
-    differences = [
-        _uneven_differences(
-            y[first : first + _BLOCK + _DIFFERENCE_ORDER], t[first : first + _BLOCK + _DIFFERENCE_ORDER]
-        )
-        for first in range(0, len(t) - _DIFFERENCE_ORDER, _BLOCK)
-    ]
+    starts = range(0, len(t) - _DIFFERENCE_ORDER, _BLOCK)
+    blocks = [slice(k, k + _BLOCK + _DIFFERENCE_ORDER) for k in starts]
+    differences = [_uneven_differences(y[block], t[block]) for block in blocks]
     return 1.4826 * np.median(np.abs(np.concatenate(differences)), axis=0)
 
 

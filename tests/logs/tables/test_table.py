@@ -151,11 +151,8 @@ def test_no_thread_and_no_pandas_read_a_parquet(tmp_path: Path):
         "print(len(columns['t']), len(threads() - before), 'pandas' in sys.modules)"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path / "flight.parquet")]
-    assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == [
-        "2",
-        "0",
-        "False",
-    ]
+    printed = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["2", "0", "False"]
 
 
 def test_numbers_of_chunks_with_gaps():

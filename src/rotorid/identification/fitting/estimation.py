@@ -64,7 +64,7 @@ from rotorid.identification.fitting.uncertainty import (
     student_t_factor,
     variance_inflation,
 )
-from rotorid.identification.fitting.windows import Windows, cut_windows, evenly_spaced
+from rotorid.identification.fitting.windows import WindowPart, Windows, cut_windows, evenly_spaced
 from rotorid.models.system import System
 from rotorid.signals.samples import Samples
 
@@ -448,22 +448,20 @@ def output_residuals(estimation: Estimation) -> tuple[OutputResiduals, ...]:
     system, compared = problem.shooting.system, problem.shooting.compared
     residuals = []
     for name, place in output_slices(system, compared).items():
-        stored, tangent = system.outputs.stored[name], system.outputs.tangent[name]
-        measured = [
-            np.where(data.mask[..., tangent].all(axis=2, keepdims=True), data.y[..., stored], np.nan)
-            for _, data in windows.parts()
-        ]
-        residuals.append(
-            OutputResiduals(
-                name,
-                system.outputs[name].unit,
-                t,
-                windows.flight,
-                np.concatenate(measured),
-                error[..., place],
-            )
-        )
+        measured = _measured(windows, system.outputs.stored[name], system.outputs.tangent[name])
+        unit = system.outputs[name].unit
+        residuals.append(OutputResiduals(name, unit, t, windows.flight, measured, error[..., place]))
     return tuple(residuals)
+
+
+def _measured(windows: Windows, stored: slice, tangent: slice) -> Float[np.ndarray, "w rows n"]:
+    """Values of an output, NaN without a measurement. stored, tangent: its places in values and in the mask."""
+
+    def of_part(part: WindowPart) -> Float[np.ndarray, "w rows n"]:
+        is_measured = part.data.mask[..., tangent].all(axis=2, keepdims=True)
+        return np.where(is_measured, part.data.y[..., stored], np.nan)
+
+    return windows.gather(of_part)
 
 
 def autocorrelation(residuals: OutputResiduals) -> Autocorrelation:

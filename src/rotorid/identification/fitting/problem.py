@@ -213,12 +213,11 @@ class EstimationProblem:
         """Residuals of all windows, in sigma; NaN without a measurement. which: of the compared outputs; others as of
         `costs`."""
 
-        windows, compared = self.windows, len(range(len(sigma))[which])
-        residuals = np.empty((len(x), windows.length, compared))
-        for part in windows.parts():
+        def of_part(part: WindowPart) -> Float[np.ndarray, "w rows which"]:
             found = self._predict(part, x, z, sigma)
-            residuals[part.which] = np.where(found.weight > 0.0, found.residuals, np.nan)[..., which]
-        return residuals
+            return np.where(found.weight > 0.0, found.residuals, np.nan)[..., which]
+
+        return self.windows.gather(of_part)
 
     @cached_property
     def measurement_counts(self) -> Float[np.ndarray, "w compared"]:
@@ -233,15 +232,14 @@ class EstimationProblem:
     ) -> Linearisation:
         """The windows to first order about the initial states x and the coordinates z. sigma: as of `costs`."""
 
-        triangle, costs = np.empty(0), []
-        for part in self.windows.parts():
+        costs: list[WindowCosts] = []
+
+        def of_part(part: WindowPart) -> Float[np.ndarray, "w rows columns"]:
             point = self._linearisation_point(part, x, z, sigma)
-            own = linearise_windows(self.shooting, part.data, point)
-            if not costs:
-                triangle = np.empty((len(x), *own.shape[1:]))
-            triangle[part.which] = own
             costs.append(point.prediction.costs)
-        return Linearisation(triangle, _join(costs))
+            return linearise_windows(self.shooting, part.data, point)
+
+        return Linearisation(self.windows.gather(of_part), _join(costs))
 
     def output_information(
         self,

@@ -112,6 +112,17 @@ class Windows:
             part = slice(k, min(k + _AT_ONCE, count))
             yield WindowPart(part, self._rows(part))
 
+    def gather(self, of_part: Callable[[WindowPart], np.ndarray]) -> np.ndarray:
+        """One array of all windows, which is filled part by part, so that it is in memory once. of_part: its rows of a part."""
+        found = None
+        for part in self.parts():
+            own = of_part(part)
+            if found is None:
+                found = np.empty((len(self.start), *own.shape[1:]), own.dtype)
+            found[part.which] = own
+        assert found is not None
+        return found
+
     @cached_property
     def rows(self) -> WindowData:
         """The rows of all windows; of some hundred at most, since they are kept."""
@@ -150,7 +161,7 @@ class Windows:
     @cached_property
     def counts(self) -> Int[np.ndarray, "w measured"]:
         """Number of measurements of each tangent dimension of the outputs in each window."""
-        return np.concatenate([data.mask.sum(axis=1) for _, data in self.parts()])
+        return self.gather(lambda part: part.data.mask.sum(axis=1))
 
 
 def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " k"]:

@@ -146,8 +146,8 @@ def _rows(
     columns = np.r_[places["mass"], places["wind"]]
     with jax.enable_x64(True):
         model, numbers = problem.input_model, problem.quantities(estimation.z)
-        parts = [model.inputs(data, numbers)[..., columns] for _, data in problem.windows.parts()]
-        mass, wind = np.split(np.concatenate(parts)[w, row], [1], axis=1)
+        inputs = problem.windows.gather(lambda part: model.inputs(part.data, numbers)[..., columns])
+        mass, wind = np.split(inputs[w, row], [1], axis=1)
     airspeed = velocity.measured[w, row] - np.pad(wind, ((0, 0), (0, 1)))
     q = attitude.measured[w, row].astype(float)  # single precision where JAX has it
     v = rotation_rows.rotate(rotation_rows.inverse(q), airspeed)
